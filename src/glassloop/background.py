@@ -1,0 +1,95 @@
+"""One event loop in one daemon thread, for all code that is not async. Started when first needed."""
+
+from __future__ import annotations
+
+import asyncio
+import atexit
+import concurrent.futures
+import contextvars
+import os
+import threading
+from collections.abc import Callable, Coroutine
+from typing import Any, TypeVar
+
+from glassloop.core.errors import ConfigError
+
+T = TypeVar("T")
+
+_lock = threading.Lock()
+_loop: asyncio.AbstractEventLoop | None = None
+_pid = 0
+
+
+def loop() -> asyncio.AbstractEventLoop:
+    """The background loop. A forked child gets its own: threads do not survive a fork."""
+    global _loop, _pid
+    with _lock:
+        if _loop is None or _pid != os.getpid():
+            _loop, _pid = asyncio.new_event_loop(), os.getpid()
+            threading.Thread(target=_loop.run_forever, name="glassloop", daemon=True).start()
+            atexit.register(_stop, _loop, _pid)
+        return _loop
+
+
+def _stop(running: asyncio.AbstractEventLoop, pid: int) -> None:
+    """At exit: end what still runs, so that no socket is torn down by the garbage collector."""
+    if pid != os.getpid() or running.is_closed():
+        return
+    future = asyncio.run_coroutine_threadsafe(_cancel_all(), running)
+    try:
+        future.result(timeout=2)
+    except (concurrent.futures.TimeoutError, concurrent.futures.CancelledError):
+        return
+    running.call_soon_threadsafe(running.stop)
+
+
+async def _cancel_all() -> None:
+    tasks = [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def submit(work: Coroutine[Any, Any, T]) -> concurrent.futures.Future[T]:
+    """Run a coroutine on the background loop, in a copy of the caller's context variables.
+
+    Raises `ConfigError` when called from that loop's own thread, where waiting would wait for ever.
+    """
+    running = loop()
+    try:
+        here = asyncio.get_running_loop()
+    except RuntimeError:
+        here = None
+    if here is running:
+        work.close()
+        raise ConfigError("run_sync was called from inside an async tool or callback: await agent.run(...) there")
+    future: concurrent.futures.Future[T] = concurrent.futures.Future()
+    context = contextvars.copy_context()
+
+    def start() -> None:
+        task = running.create_task(work, context=context)
+        task.add_done_callback(lambda done: _pass_on(done, future))
+
+    running.call_soon_threadsafe(start)
+    return future
+
+
+def _pass_on(task: asyncio.Task[T], future: concurrent.futures.Future[T]) -> None:
+    if task.cancelled():
+        future.cancel()
+        future.set_running_or_notify_cancel()
+    elif error := task.exception():
+        future.set_exception(error)
+    else:
+        future.set_result(task.result())
+
+
+def wait(work: Coroutine[Any, Any, T], on_interrupt: Callable[[], None]) -> T:
+    """Run a coroutine and wait for it. Ctrl-C calls `on_interrupt` on the loop, waits for the clean-up, and goes on."""
+    future = submit(work)
+    try:
+        return future.result()
+    except KeyboardInterrupt:
+        loop().call_soon_threadsafe(on_interrupt)
+        concurrent.futures.wait([future])
+        raise

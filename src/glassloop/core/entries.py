@@ -1,0 +1,194 @@
+"""What a conversation is made of. Frozen values only; how they look on a wire is `wire/`'s business."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+JSON = Any
+"""A value that `json.dumps` takes as it is: None, bool, int, float, str, list or dict of these."""
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """A piece of plain text."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Image:
+    """A picture: either its bytes with a media type, or the URL where an endpoint may fetch it."""
+
+    media_type: str = "image/png"
+    data: bytes | None = field(default=None, repr=False)
+    url: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class File:
+    """A file by name, media type and bytes."""
+
+    name: str
+    media_type: str
+    data: bytes = field(repr=False)
+
+
+Part = Text | Image | File
+
+
+def parts_of(content: str | Part | Sequence[Part]) -> tuple[Part, ...]:
+    """Content in any of its accepted forms, as parts."""
+    if isinstance(content, str):
+        return (Text(content),)
+    if isinstance(content, (Text, Image, File)):
+        return (content,)
+    return tuple(content)
+
+
+def text_of(parts: Sequence[Part]) -> str:
+    """The text of all text parts, joined."""
+    return "".join(part.text for part in parts if isinstance(part, Text))
+
+
+@dataclass(frozen=True, slots=True)
+class Mend:
+    """One deviation that was mended on the way. `code` is stable and short, `detail` is for people."""
+
+    code: str
+    detail: str
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Tokens of one or more model calls. None means that the endpoint did not say; it is never guessed."""
+
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
+    total_tokens: int | None = None
+    cached_tokens: int | None = None
+    reasoning_tokens: int | None = None
+
+    def __add__(self, other: Usage) -> Usage:
+        return Usage(
+            _sum(self.prompt_tokens, other.prompt_tokens),
+            _sum(self.completion_tokens, other.completion_tokens),
+            _sum(self.total_tokens, other.total_tokens),
+            _sum(self.cached_tokens, other.cached_tokens),
+            _sum(self.reasoning_tokens, other.reasoning_tokens),
+        )
+
+
+def _sum(a: int | None, b: int | None) -> int | None:
+    if a is None or b is None:
+        return a if b is None else b
+    return a + b
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    """A request of the model to run one tool.
+
+    `text` is exactly what arrived as arguments, `arguments` the object read from it, and `problem`
+    why the call must not run (None if it may). `id` is unique in the conversation and not empty.
+    `extra` holds the fields of the wire's call that some endpoints want back (a thought signature).
+    """
+
+    id: str
+    name: str
+    arguments: Mapping[str, JSON] | None
+    text: str = ""
+    problem: str | None = None
+    extra: Mapping[str, JSON] | None = None
+
+
+@dataclass(frozen=True, slots=True, weakref_slot=True)
+class System:
+    """Instructions. All of a conversation's are sent as one leading system message."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True, weakref_slot=True)
+class User:
+    """What a person said: the task, or a message that steers or follows up a running one."""
+
+    parts: tuple[Part, ...]
+    kind: Literal["task", "steer", "follow_up"] = "task"
+
+    @property
+    def text(self) -> str:
+        return text_of(self.parts)
+
+
+@dataclass(frozen=True, slots=True, weakref_slot=True)
+class Reply:
+    """One answer of a model. `raw` is the assistant message as received; the rest was read from it.
+
+    `text` has calls that were written as text and thinking removed. `finish_reason` is the endpoint's
+    word, unchecked. `reasoning_field` is the wire's name for the reasoning, for sending it back.
+    `cost` is in US dollars where the endpoint reports it. `cut_off` says that an output limit or a
+    broken stream ended the reply early. `mends` lists every deviation that was mended.
+    """
+
+    text: str = ""
+    reasoning: str = ""
+    tool_calls: tuple[ToolCall, ...] = ()
+    finish_reason: str | None = None
+    usage: Usage = Usage()
+    cost: float | None = None
+    mends: tuple[Mend, ...] = ()
+    raw: Mapping[str, JSON] = field(default_factory=dict, repr=False)
+    reasoning_field: str | None = None
+    model: str | None = None
+    response_id: str | None = None
+    cut_off: bool = False
+    refused: bool = False
+
+    @property
+    def is_empty(self) -> bool:
+        """Neither a call nor any text that a person could read (reasoning does not count)."""
+        return not self.tool_calls and not self.text.strip()
+
+
+ResultState = Literal["ok", "error", "refused", "unknown"]
+
+
+@dataclass(frozen=True, slots=True, weakref_slot=True)
+class ToolResult:
+    """What came of one tool call.
+
+    `ok`: it ran and returned. `error`: it ran and failed, or its arguments were wrong. `refused`: it
+    did not run (denied, cut off, over a limit, cancelled before it started). `unknown`: it was
+    started and nobody can say whether it took effect.
+    """
+
+    call_id: str
+    name: str
+    parts: tuple[Part, ...]
+    state: ResultState = "ok"
+    seconds: float = 0.0
+
+    @property
+    def text(self) -> str:
+        return text_of(self.parts)
+
+
+@dataclass(frozen=True, slots=True, weakref_slot=True)
+class Note:
+    """A word from Glassloop itself to the model: a nudge, a repetition noticed, a limit reached."""
+
+    text: str
+    reason: Literal["empty_reply", "repeated_calls", "limit", "output", "notice"] = "notice"
+
+
+@dataclass(frozen=True, slots=True, weakref_slot=True)
+class Summary:
+    """Stands, when sent, for the first `replaces` entries after the instructions; those are kept all the same."""
+
+    text: str
+    replaces: int
+
+
+Entry = System | User | Reply | ToolResult | Note | Summary

@@ -1,0 +1,200 @@
+"""Everything a run can say while it runs. A screen can be drawn from these alone.
+
+Starts have ends: `ModelStarted` … `ModelFinished` or `ModelGaveUp`, `ToolStarted` … `ToolFinished`,
+`ApprovalAsked` … `ApprovalDecided`, `RunStarted` … `Finished`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from glassloop.core.entries import JSON, Mend, Note, Reply, ToolCall, ToolResult, User
+from glassloop.core.tools import Decision, Verdict
+
+Purpose = Literal["turn", "final", "summary"]
+"""Why a model is called: an ordinary turn, the last answer without tools, or a summary of old history."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunStarted:
+    """A run began. `model` is the name that people know it by."""
+
+    run_id: str
+    model: str
+
+
+@dataclass(frozen=True, slots=True)
+class ModelStarted:
+    """A request is about to be sent. `round` counts from 1."""
+
+    seq: int
+    round: int
+    purpose: Purpose = "turn"
+
+
+@dataclass(frozen=True, slots=True)
+class TextDelta:
+    """More of the answer's text."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ReasoningDelta:
+    """More of the model's reasoning."""
+
+    text: str
+
+
+Delta = TextDelta | ReasoningDelta
+
+
+@dataclass(frozen=True, slots=True)
+class Retrying:
+    """The same request is sent again after `wait_seconds`. `discard`: take back the text shown for this reply."""
+
+    reason: str
+    attempt: int
+    wait_seconds: float = 0.0
+    discard: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Learned:
+    """The endpoint refused something; from now on `change` is applied. `words` are the provider's."""
+
+    code: str
+    change: str
+    words: str = ""
+    discard: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Switched:
+    """A fallback model took over because `reason`. `discard` as in `Retrying`."""
+
+    from_model: str
+    to_model: str
+    reason: str
+    discard: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Mended:
+    """A deviation was mended (also in the reply's `mends`)."""
+
+    mend: Mend
+
+
+@dataclass(frozen=True, slots=True)
+class ModelFinished:
+    """A complete reply arrived. `seconds` is the time since `ModelStarted`."""
+
+    seq: int
+    reply: Reply
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class ModelGaveUp:
+    """No reply could be had; `message` quotes the endpoint."""
+
+    seq: int
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class ApprovalAsked:
+    """A call waits for a person's word; `verdict.text` says what would happen."""
+
+    seq: int
+    verdict: Verdict
+
+
+@dataclass(frozen=True, slots=True)
+class ApprovalDecided:
+    """The answer to it."""
+
+    seq: int
+    decision: Decision
+
+
+@dataclass(frozen=True, slots=True)
+class ToolStarted:
+    """A tool begins to run."""
+
+    seq: int
+    call: ToolCall
+    arguments: Mapping[str, JSON]
+
+
+@dataclass(frozen=True, slots=True)
+class ToolProgress:
+    """A running tool reports something for people."""
+
+    seq: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ToolFinished:
+    """A call has its result. Calls that never ran (problem, denied) have no `ToolStarted` before it."""
+
+    seq: int
+    call: ToolCall
+    result: ToolResult
+
+
+@dataclass(frozen=True, slots=True)
+class Noted:
+    """Glassloop told the model something."""
+
+    note: Note
+
+
+@dataclass(frozen=True, slots=True)
+class Received:
+    """A steering or follow-up message was delivered to the model."""
+
+    message: User
+
+
+@dataclass(frozen=True, slots=True)
+class Warned:
+    """Something that a person should know and can act on."""
+
+    code: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """The run is over. `result` is the `Result`; `error` the exception that it ends with, if any."""
+
+    result: Any = field(repr=False)
+    error: BaseException | None = None
+
+
+Event = (
+    RunStarted
+    | ModelStarted
+    | TextDelta
+    | ReasoningDelta
+    | Retrying
+    | Learned
+    | Switched
+    | Mended
+    | ModelFinished
+    | ModelGaveUp
+    | ApprovalAsked
+    | ApprovalDecided
+    | ToolStarted
+    | ToolProgress
+    | ToolFinished
+    | Noted
+    | Received
+    | Warned
+    | Finished
+)

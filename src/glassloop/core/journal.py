@@ -1,0 +1,175 @@
+"""The `Journal` protocol and `MemoryJournal`: where a run writes down what happened, before it acts on it.
+
+The driver calls it in one order: `open`; `commit` (the task, each reply, the verdicts); `decide`
+(a person's answers); `intend` (all calls about to run, together); `commit` (their results); `finish`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal, Protocol
+
+from glassloop.core.entries import JSON, Entry, Note, Reply, Summary, System, ToolCall, ToolResult, User
+from glassloop.core.errors import SessionError
+from glassloop.core.tools import Decision, Effect, Verdict
+
+StopReason = Literal[
+    "answered",
+    "rounds",
+    "calls",
+    "tokens",
+    "cost",
+    "seconds",
+    "repeated_calls",
+    "cancelled",
+    "waiting_approval",
+    "needs_review",
+    "failed",
+]
+"""Why a run ended."""
+
+
+@dataclass(frozen=True, slots=True)
+class ModelFailed:
+    """No reply could be had. `kind` is the exception's class name, `partial` what had arrived before it broke.
+
+    `window` is the context window in tokens, where an overflow named it.
+    """
+
+    kind: str
+    message: str
+    partial: Reply | None = None
+    window: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Cancelled:
+    """The run was told to stop. Every open call has been given a result before this is fed."""
+
+    reason: str = "interrupted by the user"
+
+
+Journaled = System | User | Reply | ToolResult | Note | Summary | Verdict | Decision | ModelFailed | Cancelled
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """One thing that happened, as it is written down and fed to the loop.
+
+    `seq` is the operation's number in its run; a call's verdict, decision and result share it.
+    `seconds` is the time since the run began, `cost` the US dollars of a model call (None: unknown).
+    """
+
+    seq: int
+    value: Journaled
+    seconds: float = 0.0
+    cost: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Intent:
+    """A call is about to run. On disk before it starts, so that a crash cannot make it happen twice."""
+
+    seq: int
+    call: ToolCall
+    arguments: Mapping[str, JSON]
+    effect: Effect
+    key: str
+
+
+@dataclass(frozen=True, slots=True)
+class RunStart:
+    """Who begins: the run, the session that it belongs to, and the agent by name and definition hash."""
+
+    run_id: str
+    session_id: str
+    agent: str
+    agent_hash: str
+
+
+@dataclass(frozen=True, slots=True)
+class RunEnd:
+    """How it ended."""
+
+    run_id: str
+    stop_reason: StopReason
+    text: str
+    error: str | None = None
+
+
+class Journal(Protocol):
+    """One of the four replaceable parts. `session_id` names the conversation that a run adds to.
+
+    `intend`, `decide` and `finish` return when they and all before them are durable, and so does a
+    `commit` that holds a `ToolResult`; any other `commit` may return once its place in the order is fixed.
+    """
+
+    async def open(self, start: RunStart) -> tuple[Entry, ...]:
+        """Claim the session for this run and give what was said in it. Raises `SessionError` if it is taken."""
+
+    async def intend(self, run_id: str, intents: Sequence[Intent]) -> None:
+        """All calls that are about to run, in one transaction."""
+
+    async def commit(self, run_id: str, records: Sequence[Record]) -> None:
+        """What happened, in one transaction."""
+
+    async def decide(self, run_id: str, records: Sequence[Record]) -> None:
+        """What a person decided about calls that asked."""
+
+    async def finish(self, end: RunEnd) -> None:
+        """Release the session."""
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """A conversation that can be continued: its journal and its id there."""
+
+    id: str
+    journal: Journal
+
+
+def entries_of(records: Iterable[Record]) -> tuple[Entry, ...]:
+    """The conversation that records tell: by `seq`, whatever order parallel results finished in."""
+    kinds = (System, User, Reply, ToolResult, Note, Summary)
+    said = [record for record in records if isinstance(record.value, kinds)]
+    said.sort(key=lambda record: record.seq)
+    return tuple(record.value for record in said if isinstance(record.value, kinds))
+
+
+@dataclass(slots=True)
+class MemoryJournal:
+    """A journal that lives as long as the process. `records` and `intents` may be looked at."""
+
+    records: dict[str, list[Record]] = field(default_factory=dict)
+    intents: dict[str, list[Intent]] = field(default_factory=dict)
+    _runs: dict[str, list[str]] = field(default_factory=dict)
+    _open: dict[str, str] = field(default_factory=dict)
+
+    async def open(self, start: RunStart) -> tuple[Entry, ...]:
+        taken_by = self._open.get(start.session_id)
+        if taken_by is not None:
+            raise SessionError(
+                f"session {start.session_id} is in use by run {taken_by}: wait for it, or start another session"
+            )
+        self._open[start.session_id] = start.run_id
+        earlier = self._runs.setdefault(start.session_id, [])
+        history = tuple(entry for run in earlier for entry in entries_of(self.records[run]))
+        earlier.append(start.run_id)
+        self.records[start.run_id] = []
+        self.intents[start.run_id] = []
+        return history
+
+    async def intend(self, run_id: str, intents: Sequence[Intent]) -> None:
+        self.intents[run_id].extend(intents)
+
+    async def commit(self, run_id: str, records: Sequence[Record]) -> None:
+        self.records[run_id].extend(records)
+
+    async def decide(self, run_id: str, records: Sequence[Record]) -> None:
+        self.records[run_id].extend(records)
+
+    async def finish(self, end: RunEnd) -> None:
+        for session_id, run_id in list(self._open.items()):
+            if run_id == end.run_id:
+                del self._open[session_id]

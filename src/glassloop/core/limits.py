@@ -1,0 +1,92 @@
+"""How far a run may go, and how far it has gone. One `Spent` is shared by an agent and its sub-agents' work."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from glassloop.core.entries import Reply, Usage
+from glassloop.core.errors import ConfigError
+from glassloop.core.journal import StopReason
+
+MOST_CALLS_IN_ONE_REPLY = 128
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """When a run must stop. None means no limit. At a limit the model is asked for one last answer without tools.
+
+    `rounds`: model turns that may use tools (default 25). `calls`: tool calls. `tokens`: prompt and
+    completion tokens of all model calls together. `cost`: US dollars. `seconds`: since the run began;
+    it is looked at between steps, so a step that has begun is bounded by its own deadline, not by this.
+    `repeats`: the same call with the same result this often earns the model a note; two more, and
+    tools are withdrawn (default 3).
+    """
+
+    rounds: int | None = 25
+    calls: int | None = None
+    tokens: int | None = None
+    cost: float | None = None
+    seconds: float | None = None
+    repeats: int = 3
+
+    def __post_init__(self) -> None:
+        for name in ("rounds", "calls", "tokens", "cost", "seconds", "repeats"):
+            value = getattr(self, name)
+            if value is not None and value < (0 if name == "calls" else 1e-9):
+                raise ConfigError(f"Limits({name}={value!r}): give a number above 0, or None for no limit")
+
+    def bounds_without_cost(self) -> bool:
+        """Is there a limit besides `cost` that was set on purpose? (Rounds always have one.)"""
+        return any(limit is not None for limit in (self.calls, self.tokens, self.seconds))
+
+
+@dataclass(frozen=True, slots=True)
+class Spent:
+    """What a run has used. `cost` is None as soon as one model call's cost is unknown: never guessed, never 0."""
+
+    rounds: int = 0
+    calls: int = 0
+    usage: Usage = Usage()
+    cost: float | None = 0.0
+    seconds: float = 0.0
+
+    def after_reply(self, reply: Reply, cost: float | None, *, counts: bool) -> Spent:
+        """With one more model call. `counts`: it was a round (an empty reply that is asked again is none)."""
+        total = None if cost is None or self.cost is None else self.cost + cost
+        return replace(self, rounds=self.rounds + counts, usage=self.usage + reply.usage, cost=total)
+
+    @property
+    def tokens(self) -> int:
+        """All tokens that endpoints reported; what they did not report is not counted."""
+        usage = self.usage
+        if usage.total_tokens is not None:
+            return usage.total_tokens
+        return (usage.prompt_tokens or 0) + (usage.completion_tokens or 0)
+
+
+def limit_reached(limits: Limits, spent: Spent) -> StopReason | None:
+    """The first limit that is used up, if any."""
+    checks: tuple[tuple[StopReason, float | None, float | None], ...] = (
+        ("rounds", limits.rounds, spent.rounds),
+        ("calls", limits.calls, spent.calls),
+        ("tokens", limits.tokens, spent.tokens),
+        ("cost", limits.cost, spent.cost),
+        ("seconds", limits.seconds, spent.seconds),
+    )
+    for reason, limit, used in checks:
+        if limit is not None and used is not None and used >= limit:
+            return reason
+    return None
+
+
+def describe(limits: Limits, reason: StopReason) -> str:
+    """The limit in words, for the model and for people: "the limit of 25 rounds"."""
+    words = {
+        "rounds": f"the limit of {limits.rounds} rounds",
+        "calls": f"the limit of {limits.calls} tool calls",
+        "tokens": f"the limit of {limits.tokens} tokens",
+        "cost": f"the limit of {limits.cost} US dollars",
+        "seconds": f"the limit of {limits.seconds} seconds",
+        "repeated_calls": "the limit on repeating the same call",
+    }
+    return words[reason]

@@ -1,0 +1,44 @@
+"""Notices the same call again and again, in any rhythm (A A A, A B A B), but lets a poll whose results change go on."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass, field
+
+from glassloop.core.entries import ToolCall, ToolResult
+
+
+def fingerprint(call: ToolCall, result: ToolResult) -> str:
+    """Name, canonical arguments and result. For a call that never could run, its problem stands for its arguments."""
+    arguments = call.problem if call.problem else canonical(call)
+    text = "\x1f".join((call.name, arguments, result.state, result.text))
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def canonical(call: ToolCall) -> str:
+    """The arguments as one text, whatever the order of keys and the spacing in which they came."""
+    if call.arguments is None:
+        return call.text
+    return json.dumps(call.arguments, sort_keys=True, ensure_ascii=False, separators=(",", ":"), default=str)
+
+
+@dataclass(slots=True)
+class Repeats:
+    """Counts each fingerprint since anything new happened. A round that brings one new fingerprint starts afresh."""
+
+    counts: dict[str, int] = field(default_factory=dict)
+    seen: set[str] = field(default_factory=set)
+
+    def add(self, turn: list[tuple[ToolCall, ToolResult]]) -> tuple[int, str]:
+        """Take in a finished turn; give the highest count in it and the name of that call's tool."""
+        prints = [fingerprint(call, result) for call, result in turn]
+        if any(one not in self.seen for one in prints):
+            self.counts.clear()
+        self.seen.update(prints)
+        highest, name = 0, ""
+        for one, (call, _) in zip(prints, turn, strict=True):
+            self.counts[one] = self.counts.get(one, 0) + 1
+            if self.counts[one] > highest:
+                highest, name = self.counts[one], call.name
+        return highest, name

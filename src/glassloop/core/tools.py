@@ -1,0 +1,51 @@
+"""What the model is told of a tool, and what is decided about a call before anything runs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from glassloop.core.entries import JSON, ToolCall
+
+Effect = Literal["read", "idempotent", "once"]
+"""What repeating a call does: nothing (`read`), nothing more than the first with the same key
+(`idempotent`), or possibly harm (`once`). It decides repetition after a crash, never permission."""
+
+
+@dataclass(frozen=True, slots=True, weakref_slot=True)
+class ToolSpec:
+    """A tool as the model sees it. `parameters` is a JSON Schema of type object with its refs inlined."""
+
+    name: str
+    description: str
+    parameters: Mapping[str, JSON]
+    effect: Effect = "once"
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What `Tools.prepare` found, without any effect.
+
+    `ready`: may run with `arguments` (coerced, plain JSON). `problem`: must not run; `text` goes to the
+    model as the call's result. `ask`: a person must allow it first; `text` says what would happen.
+    `bound` carries the tool and its validated Python values from prepare to execute; it is never stored.
+    """
+
+    call: ToolCall
+    outcome: Literal["ready", "problem", "ask"]
+    arguments: Mapping[str, JSON] = field(default_factory=dict)
+    effect: Effect = "once"
+    text: str = ""
+    tool_hash: str = ""
+    bound: Any = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """A person's (or a callback's) answer to an `ask` verdict. `reason` is passed on to the model."""
+
+    call_id: str
+    allowed: bool
+    reason: str = ""
+    by: str = ""

@@ -1,0 +1,40 @@
+"""The `Model` protocol: one of the four replaceable parts."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Mapping
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from glassloop.core.entries import JSON, Entry, Mend, Reply
+from glassloop.core.events import Delta, Learned, Purpose, Retrying, Switched, Warned
+from glassloop.core.recording import Recorder
+from glassloop.core.tools import ToolSpec
+
+
+@dataclass(frozen=True, slots=True)
+class ModelRequest:
+    """What a model is asked. `settings` are request fields, sent as given (temperature, max_tokens, …)."""
+
+    entries: tuple[Entry, ...]
+    tools: tuple[ToolSpec, ...] = ()
+    settings: Mapping[str, JSON] = field(default_factory=dict)
+    purpose: Purpose = "turn"
+
+
+Said = Delta | Mend | Retrying | Learned | Switched | Warned | Reply
+"""What a model may say while it answers. The last thing is always the `Reply`."""
+
+
+class Model(Protocol):
+    """Anything that answers. Raises `EndpointError` when no reply can be had."""
+
+    @property
+    def name(self) -> str:
+        """How people know it, such as "openrouter:openai/gpt-oss-120b"."""
+
+    def stream(self, request: ModelRequest, recorder: Recorder) -> AsyncGenerator[Said, None]:
+        """Answer, saying deltas as they come and the complete `Reply` last."""
+
+    async def close(self) -> None:
+        """Release connections. The model can be used again afterwards."""

@@ -1,0 +1,324 @@
+"""The one driver: asks the loop what is due, does it, writes it down, and says so. All effects of a run are here.
+
+The order never changes, so that a crash at any point loses and repeats nothing that matters: reply,
+verdicts, decisions, intents of all calls in one transaction, execution, results.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import time
+from collections import deque
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass, field
+from typing import Any
+
+from glassloop.core import errors
+from glassloop.core.entries import Mend, Reply, Text, ToolCall, ToolResult, User
+from glassloop.core.errors import EndpointError, GlassloopError
+from glassloop.core.events import (
+    ApprovalAsked,
+    ApprovalDecided,
+    Event,
+    Mended,
+    ModelFinished,
+    ModelGaveUp,
+    ModelStarted,
+    Noted,
+    Received,
+    RunStarted,
+    ToolFinished,
+    ToolProgress,
+    ToolStarted,
+)
+from glassloop.core.journal import Cancelled, Intent, Journal, Journaled, ModelFailed, Record, RunEnd, RunStart
+from glassloop.core.loop import (
+    AskApproval,
+    CallModel,
+    CallTools,
+    Controller,
+    Finish,
+    Operation,
+    PrepareCalls,
+    refusal,
+)
+from glassloop.core.recording import Recorder
+from glassloop.core.tools import Decision, Verdict
+from glassloop.models.model import Model, ModelRequest
+from glassloop.tools.tool import ToolContext
+from glassloop.tools.toolbox import Tools
+
+Approve = Callable[[Verdict], "Awaitable[Decision | bool] | Decision | bool"]
+"""Asked about a call that needs a person's word. May be a coroutine function."""
+
+_INTERRUPTED = "Interrupted by the user."
+_UNKNOWN = (
+    "Started, then interrupted by the user; whether it took effect is unknown. Check before repeating the call."
+)
+
+
+@dataclass(slots=True)
+class Driver:
+    """One run of one agent. `drive()` runs it to its end; the attributes tell how it stands at any moment."""
+
+    start: RunStart
+    model: Model
+    tools: Tools
+    journal: Journal
+    controller: Controller
+    recorder: Recorder
+    settings: dict[str, Any]
+    approve: Approve | None
+    emit: Callable[[Event], None]
+    inbox: deque[User] = field(default_factory=deque)
+    follow_ups: deque[User] = field(default_factory=deque)
+    mends: list[Mend] = field(default_factory=list)
+    finish: Finish | None = None
+    error: GlassloopError | None = None
+    rounds: int = 0
+    _began: float = field(default_factory=time.monotonic)
+    _open: dict[int, ToolCall] = field(default_factory=dict)
+
+    @property
+    def run_id(self) -> str:
+        return self.start.run_id
+
+    async def drive(self, task: User | None) -> None:
+        """Run to the end. What went wrong is in `error`, how it ended in `finish`; nothing of the run is raised."""
+        self.emit(RunStarted(self.run_id, self.model.name))
+        try:
+            if task is not None:
+                await self._deliver(task)
+            await self._until_finished()
+        except asyncio.CancelledError:
+            await asyncio.shield(self._close_after_cancel())
+        finally:
+            end = self.finish or Finish(0, "failed")
+            text = str(self.error) if self.error else None
+            await asyncio.shield(self.journal.finish(RunEnd(self.run_id, end.stop_reason, end.text, text)))
+
+    async def _until_finished(self) -> None:
+        while True:
+            match self.controller.next():
+                case CallModel() as step:
+                    if not await self._deliver_waiting(self.inbox):
+                        await self._call_model(step)
+                case PrepareCalls() as step:
+                    await self._prepare(step)
+                case AskApproval() as step:
+                    await self._ask(step)
+                case CallTools() as step:
+                    await self._call_tools(step)
+                case Finish() as step:
+                    if step.stop_reason == "answered" and await self._deliver_waiting(self.inbox, self.follow_ups):
+                        continue
+                    self._finished(step)
+                    return
+
+    def _finished(self, step: Finish) -> None:
+        self.finish = step
+        self.mends.extend(step.mends)
+        for mend in step.mends:
+            self.emit(Mended(mend))
+        if step.failure and self.error is None:
+            kind = getattr(errors, step.failure.kind, GlassloopError)
+            self.error = kind(step.failure.message)
+
+    # ── messages ─────────────────────────────────────────────────────────
+
+    async def _deliver(self, message: User) -> None:
+        await self._happened(self.controller.next().seq, message)
+        if message.kind != "task":
+            self.emit(Received(message))
+
+    async def _deliver_waiting(self, *queues: deque[User]) -> bool:
+        delivered = False
+        for queue in queues:
+            while queue:
+                await self._deliver(queue.popleft())
+                delivered = True
+        return delivered
+
+    async def _happened(self, seq: int, value: Journaled, cost: float | None = None) -> None:
+        """Write one thing down, then let the loop see it."""
+        record = self._record(seq, value, cost)
+        await self.journal.commit(self.run_id, [record])
+        self.controller.feed(record)
+
+    def _record(self, seq: int, value: Journaled, cost: float | None = None) -> Record:
+        return Record(seq, value, time.monotonic() - self._began, cost)
+
+    # ── the model ────────────────────────────────────────────────────────
+
+    async def _call_model(self, step: CallModel) -> None:
+        if step.notes:
+            await self.journal.commit(self.run_id, [self._record(seq, note) for seq, note in step.notes])
+            for _, note in step.notes:
+                self.emit(Noted(note))
+        self.rounds += 1
+        self.emit(ModelStarted(step.seq, self.rounds, step.purpose))
+        try:
+            reply = await self._reply_to(step)
+        except EndpointError as error:
+            self.error = error
+            failed = ModelFailed(
+                type(error).__name__, str(error), getattr(error, "partial", None), getattr(error, "window", None)
+            )
+            self.emit(ModelGaveUp(step.seq, str(error)))
+            await self._happened(step.seq, failed)
+            return
+        self.error = None
+        self.mends.extend(reply.mends)
+        await self._happened(step.seq, reply, reply.cost)
+
+    async def _reply_to(self, step: CallModel) -> Reply:
+        specs = () if step.purpose == "final" else self.tools.specs
+        request = ModelRequest(step.entries, specs, self.settings, step.purpose)
+        began = time.monotonic()
+        async with aclosing(self.model.stream(request, self.recorder)) as said:
+            async for one in said:
+                if isinstance(one, Reply):
+                    self._relax_tool_choice(one)
+                    for mend in one.mends:
+                        self.emit(Mended(mend))
+                    self.emit(ModelFinished(step.seq, one, time.monotonic() - began))
+                    return one
+                if isinstance(one, Mend):
+                    self.mends.append(one)
+                    self.emit(Mended(one))
+                else:
+                    self.emit(one)
+        raise errors.EmptyReply(f"{self.model.name} ended without a reply: its stream() must say one last")
+
+    def _relax_tool_choice(self, reply: Reply) -> None:
+        """A forced call would be forced again in every round, and the run could never end."""
+        choice = self.settings.get("tool_choice")
+        if reply.tool_calls and choice not in (None, "auto", "none"):
+            del self.settings["tool_choice"]
+
+    # ── tools ────────────────────────────────────────────────────────────
+
+    async def _prepare(self, step: PrepareCalls) -> None:
+        self._open = dict(step.calls)
+        records = [self._record(seq, self.tools.prepare(call)) for seq, call in step.calls]
+        await self.journal.commit(self.run_id, records)
+        for record in records:
+            self.controller.feed(record)
+
+    async def _ask(self, step: AskApproval) -> None:
+        records = []
+        for seq, verdict in step.asks:
+            self.emit(ApprovalAsked(seq, verdict))
+            decision = await self._decision(verdict)
+            self.emit(ApprovalDecided(seq, decision))
+            records.append(self._record(seq, decision))
+        await self.journal.decide(self.run_id, records)
+        for record in records:
+            self.controller.feed(record)
+
+    async def _decision(self, verdict: Verdict) -> Decision:
+        if self.approve is None:
+            return Decision(verdict.call.id, False, "this tool needs a person's approval, and nobody can be asked here")
+        answer = self.approve(verdict)
+        if isinstance(answer, Awaitable):
+            answer = await answer
+        if isinstance(answer, Decision):
+            return answer
+        return Decision(verdict.call.id, bool(answer), by="approve")
+
+    async def _call_tools(self, step: CallTools) -> None:
+        to_run = [one for one in step.operations if one.result is None and one.verdict is not None]
+        decided = [(one, one.result) for one in step.operations if one.result is not None]
+        self._open = {one.seq: one.call for one in step.operations}
+        intents = [self._intent(one) for one in to_run if one.verdict and one.verdict.effect != "read"]
+        if intents:
+            await self.journal.intend(self.run_id, intents)
+        if decided:
+            await self._results(decided)
+        running: dict[asyncio.Task[ToolResult], Operation] = {}
+        try:
+            for batch in self._batches(to_run):
+                running = {asyncio.create_task(self._execute(one)): one for one in batch}
+                await self._collect(running)
+        except asyncio.CancelledError:
+            await asyncio.shield(self._stop_tools(running))
+            raise
+
+    def _batches(self, operations: Sequence[Operation]) -> list[list[Operation]]:
+        """All at once, unless one of them must not run beside others: then one after the other."""
+        if any(self.tools.is_sequential(one.call.name) for one in operations):
+            return [[one] for one in operations]
+        return [list(operations)] if operations else []
+
+    async def _collect(self, running: dict[asyncio.Task[ToolResult], Operation]) -> None:
+        """Results that finish together share one commit."""
+        pending = set(running)
+        while pending:
+            done, pending = await asyncio.wait(pending, return_when=asyncio.FIRST_COMPLETED)
+            await self._results([(running[task], task.result()) for task in done])
+
+    async def _results(self, results: Sequence[tuple[Operation, ToolResult]]) -> None:
+        results = sorted(results, key=lambda pair: pair[0].seq)
+        records = [self._record(one.seq, result) for one, result in results]
+        await self.journal.commit(self.run_id, records)
+        for (one, result), record in zip(results, records, strict=True):
+            self._open.pop(one.seq, None)
+            self.controller.feed(record)
+            self.emit(ToolFinished(one.seq, one.call, result))
+
+    async def _execute(self, one: Operation) -> ToolResult:
+        assert one.verdict is not None
+        self.emit(ToolStarted(one.seq, one.call, one.verdict.arguments))
+        try:
+            return await self.tools.execute(one.verdict, self._context(one))
+        except Exception as error:  # a wrapper around Tools may raise; to the model that is this call's failure
+            return ToolResult(one.call.id, one.call.name, (Text(f"{type(error).__name__}: {error}"),), "error")
+
+    def _context(self, one: Operation) -> ToolContext:
+        return ToolContext(
+            run_id=self.run_id,
+            seq=one.seq,
+            call_id=one.call.id,
+            key=self._key(one.seq),
+            agent=self.start.agent,
+            progress=lambda text: self.emit(ToolProgress(one.seq, text)),
+        )
+
+    def _intent(self, one: Operation) -> Intent:
+        assert one.verdict is not None
+        return Intent(one.seq, one.call, one.verdict.arguments, one.verdict.effect, self._key(one.seq))
+
+    def _key(self, seq: int) -> str:
+        return hashlib.sha256(f"{self.run_id}\x1f{seq}".encode()).hexdigest()
+
+    # ── cancelling ───────────────────────────────────────────────────────
+
+    async def _stop_tools(self, running: dict[asyncio.Task[ToolResult], Operation]) -> None:
+        """Stop what runs; each gets the result that is true of it."""
+        for task in running:
+            task.cancel()
+        await asyncio.gather(*running, return_exceptions=True)
+        results = []
+        for task, one in running.items():
+            if one.seq in self._open:
+                finished = not task.cancelled() and task.exception() is None
+                results.append((one, task.result() if finished else _interrupted(one)))
+        if results:
+            await self._results(results)
+
+    async def _close_after_cancel(self) -> None:
+        """Give every open call a result, so that the history stays sendable, and end the run."""
+        for seq, call in sorted(self._open.items()):
+            await self._happened(seq, refusal(call, _INTERRUPTED))
+        await self._happened(self.controller.next().seq, Cancelled())
+        step = self.controller.next()
+        self.finish = step if isinstance(step, Finish) else Finish(step.seq, "cancelled")
+
+
+def _interrupted(one: Operation) -> ToolResult:
+    effect = one.verdict.effect if one.verdict else "once"
+    if effect == "once":
+        return ToolResult(one.call.id, one.call.name, (Text(_UNKNOWN),), "unknown")
+    return refusal(one.call, _INTERRUPTED)
