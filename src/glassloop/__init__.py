@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 _PUBLIC = {
-    "glassloop.agent": ("Agent", "Result", "Run"),
+    "glassloop.agent": ("Agent",),
+    "glassloop.handles": ("Result", "Run"),
     "glassloop.core.entries": (
         "File",
         "Image",
@@ -68,7 +69,8 @@ _PUBLIC = {
     ),
     "glassloop.core.journal": ("Journal", "MemoryJournal", "Session"),
     "glassloop.core.limits": ("Limits",),
-    "glassloop.core.loop": ("Controller", "Loop"),
+    "glassloop.core.loop": ("Loop",),
+    "glassloop.core.steps": ("Controller",),
     "glassloop.core.tools": ("Decision", "ToolSpec", "Verdict"),
     "glassloop.models.endpoint": ("Endpoint",),
     "glassloop.models.fallback": ("Fallback",),
@@ -82,7 +84,7 @@ _HOME = {name: module for module, names in _PUBLIC.items() for name in names}
 __all__ = ["__version__", *sorted(_HOME)]  # noqa: PLE0604
 
 if TYPE_CHECKING:
-    from glassloop.agent import Agent, Result, Run
+    from glassloop.agent import Agent
     from glassloop.core.entries import (
         File,
         Image,
@@ -139,8 +141,10 @@ if TYPE_CHECKING:
     )
     from glassloop.core.journal import Journal, MemoryJournal, Session
     from glassloop.core.limits import Limits
-    from glassloop.core.loop import Controller, Loop
+    from glassloop.core.loop import Loop
+    from glassloop.core.steps import Controller
     from glassloop.core.tools import Decision, ToolSpec, Verdict
+    from glassloop.handles import Result, Run
     from glassloop.models.endpoint import Endpoint
     from glassloop.models.fallback import Fallback
     from glassloop.models.model import Model, ModelRequest

@@ -62,7 +62,9 @@ def submit(work: Coroutine[Any, Any, T]) -> concurrent.futures.Future[T]:
         here = None
     if here is running:
         work.close()
-        raise ConfigError("run_sync was called from inside an async tool or callback: await agent.run(...) there")
+        raise ConfigError(
+            "run_sync was called from inside an async tool or callback: await agent.run(...) there"
+        )
     future: concurrent.futures.Future[T] = concurrent.futures.Future()
     context = contextvars.copy_context()
 

@@ -34,7 +34,8 @@ class Shape(Generic[T]):
             self.value(text)
         except ValidationError as error:
             found = "; ".join(
-                f"{'.'.join(map(str, one['loc'])) or 'the answer'}: {one['msg']}" for one in error.errors()[:5]
+                f"{'.'.join(map(str, one['loc'])) or 'the answer'}: {one['msg']}"
+                for one in error.errors()[:5]
             )
             return f"Your answer does not fit the JSON Schema ({found}). Answer again with the corrected JSON only."
         return None

@@ -33,8 +33,19 @@ from glassloop.core.events import (
     ToolProgress,
     ToolStarted,
 )
-from glassloop.core.journal import Cancelled, Intent, Journal, Journaled, ModelFailed, Record, RunEnd, RunStart
-from glassloop.core.loop import (
+from glassloop.core.journal import (
+    Cancelled,
+    Intent,
+    Journal,
+    Journaled,
+    ModelFailed,
+    Record,
+    RunEnd,
+    RunStart,
+)
+from glassloop.core.loop import refusal
+from glassloop.core.recording import Recorder
+from glassloop.core.steps import (
     AskApproval,
     CallModel,
     CallTools,
@@ -42,9 +53,7 @@ from glassloop.core.loop import (
     Finish,
     Operation,
     PrepareCalls,
-    refusal,
 )
-from glassloop.core.recording import Recorder
 from glassloop.core.tools import Decision, Verdict
 from glassloop.models.model import Model, ModelRequest
 from glassloop.tools.tool import ToolContext
@@ -54,9 +63,7 @@ Approve = Callable[[Verdict], "Awaitable[Decision | bool] | Decision | bool"]
 """Asked about a call that needs a person's word. May be a coroutine function."""
 
 _INTERRUPTED = "Interrupted by the user."
-_UNKNOWN = (
-    "Started, then interrupted by the user; whether it took effect is unknown. Check before repeating the call."
-)
+_UNKNOWN = "Started, then interrupted by the user; whether it took effect is unknown. Check before repeating the call."
 
 
 @dataclass(slots=True)
@@ -112,7 +119,9 @@ class Driver:
                 case CallTools() as step:
                     await self._call_tools(step)
                 case Finish() as step:
-                    if step.stop_reason == "answered" and await self._deliver_waiting(self.inbox, self.follow_ups):
+                    if step.stop_reason == "answered" and await self._deliver_waiting(
+                        self.inbox, self.follow_ups
+                    ):
                         continue
                     self._finished(step)
                     return
@@ -164,7 +173,10 @@ class Driver:
         except EndpointError as error:
             self.error = error
             failed = ModelFailed(
-                type(error).__name__, str(error), getattr(error, "partial", None), getattr(error, "window", None)
+                type(error).__name__,
+                str(error),
+                getattr(error, "partial", None),
+                getattr(error, "window", None),
             )
             self.emit(ModelGaveUp(step.seq, str(error)))
             await self._happened(step.seq, failed)
@@ -196,7 +208,7 @@ class Driver:
         """A forced call would be forced again in every round, and the run could never end."""
         choice = self.settings.get("tool_choice")
         if reply.tool_calls and choice not in (None, "auto", "none"):
-            del self.settings["tool_choice"]
+            self.settings = {field: value for field, value in self.settings.items() if field != "tool_choice"}
 
     # ── tools ────────────────────────────────────────────────────────────
 
@@ -220,7 +232,9 @@ class Driver:
 
     async def _decision(self, verdict: Verdict) -> Decision:
         if self.approve is None:
-            return Decision(verdict.call.id, False, "this tool needs a person's approval, and nobody can be asked here")
+            return Decision(
+                verdict.call.id, False, "this tool needs a person's approval, and nobody can be asked here"
+            )
         answer = self.approve(verdict)
         if isinstance(answer, Awaitable):
             answer = await answer
@@ -273,8 +287,12 @@ class Driver:
         self.emit(ToolStarted(one.seq, one.call, one.verdict.arguments))
         try:
             return await self.tools.execute(one.verdict, self._context(one))
-        except Exception as error:  # a wrapper around Tools may raise; to the model that is this call's failure
-            return ToolResult(one.call.id, one.call.name, (Text(f"{type(error).__name__}: {error}"),), "error")
+        except (
+            Exception
+        ) as error:  # a wrapper around Tools may raise; to the model that is this call's failure
+            return ToolResult(
+                one.call.id, one.call.name, (Text(f"{type(error).__name__}: {error}"),), "error"
+            )
 
     def _context(self, one: Operation) -> ToolContext:
         return ToolContext(

@@ -89,6 +89,13 @@ class RunStart:
 
 
 @dataclass(frozen=True, slots=True)
+class Opened:
+    """What a journal knows of the session that a run was opened on: everything said in it before."""
+
+    history: tuple[Entry, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class RunEnd:
     """How it ended."""
 
@@ -105,8 +112,8 @@ class Journal(Protocol):
     `commit` that holds a `ToolResult`; any other `commit` may return once its place in the order is fixed.
     """
 
-    async def open(self, start: RunStart) -> tuple[Entry, ...]:
-        """Claim the session for this run and give what was said in it. Raises `SessionError` if it is taken."""
+    async def open(self, start: RunStart) -> Opened:
+        """Claim the session for this run and tell what is known of it. Raises `SessionError` if it is taken."""
 
     async def intend(self, run_id: str, intents: Sequence[Intent]) -> None:
         """All calls that are about to run, in one transaction."""
@@ -146,7 +153,7 @@ class MemoryJournal:
     _runs: dict[str, list[str]] = field(default_factory=dict)
     _open: dict[str, str] = field(default_factory=dict)
 
-    async def open(self, start: RunStart) -> tuple[Entry, ...]:
+    async def open(self, start: RunStart) -> Opened:
         taken_by = self._open.get(start.session_id)
         if taken_by is not None:
             raise SessionError(
@@ -158,7 +165,7 @@ class MemoryJournal:
         earlier.append(start.run_id)
         self.records[start.run_id] = []
         self.intents[start.run_id] = []
-        return history
+        return Opened(history)
 
     async def intend(self, run_id: str, intents: Sequence[Intent]) -> None:
         self.intents[run_id].extend(intents)

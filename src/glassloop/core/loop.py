@@ -17,7 +17,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol
 
 from glassloop.core import limits as limiting
 from glassloop.core.entries import Entry, Mend, Note, Reply, Summary, System, Text, ToolCall, ToolResult, User
@@ -25,86 +24,10 @@ from glassloop.core.events import Purpose
 from glassloop.core.journal import Cancelled, ModelFailed, Record, StopReason
 from glassloop.core.limits import Limits, Spent
 from glassloop.core.repeats import Repeats
+from glassloop.core.steps import AskApproval, CallModel, CallTools, Finish, Operation, PrepareCalls, Step
 from glassloop.core.tokens import calibrate, estimate_entries
 from glassloop.core.tools import Decision, Verdict
 from glassloop.core.window import trim
-
-
-@dataclass(frozen=True, slots=True)
-class CallModel:
-    """Ask the model. `entries` is what is sent; `notes` are new since the last call and not journaled yet."""
-
-    seq: int
-    purpose: Purpose
-    entries: tuple[Entry, ...]
-    notes: tuple[tuple[int, Note], ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class PrepareCalls:
-    """Look at each call, without any effect, and feed a `Verdict` for it."""
-
-    seq: int
-    calls: tuple[tuple[int, ToolCall], ...]
-
-
-@dataclass(frozen=True, slots=True)
-class AskApproval:
-    """Ask a person about these and feed a `Decision` for each."""
-
-    seq: int
-    asks: tuple[tuple[int, Verdict], ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Operation:
-    """One call of a turn: either it is to run as `verdict` says, or `result` has been decided without running it."""
-
-    seq: int
-    call: ToolCall
-    verdict: Verdict | None = None
-    result: ToolResult | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class CallTools:
-    """Run these, and feed one `ToolResult` for each, the decided ones included."""
-
-    seq: int
-    operations: tuple[Operation, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Finish:
-    """The run is over. `seq` is free: feeding a `User` message there makes the run go on."""
-
-    seq: int
-    stop_reason: StopReason
-    text: str = ""
-    mends: tuple[Mend, ...] = ()
-    failure: ModelFailed | None = None
-
-
-Step = CallModel | PrepareCalls | AskApproval | CallTools | Finish
-
-
-class Controller(Protocol):
-    """One of the four replaceable parts: what happens next."""
-
-    def next(self) -> Step:
-        """The step that is due."""
-
-    def feed(self, record: Record) -> None:
-        """Take in what happened."""
-
-    @property
-    def spent(self) -> Spent:
-        """What the run has used so far."""
-
-    @property
-    def entries(self) -> Sequence[Entry]:
-        """The whole conversation so far."""
-
 
 _EMPTY_RETRIES = 3
 _OVERFLOW_RETRIES = 2
@@ -221,7 +144,7 @@ class Loop:
         self._learn_scale(reply)
         counts = not self._stopping and not reply.is_empty
         self.spent = self.spent.after_reply(reply, cost, counts=counts)
-        if self._cost_is_unknown():
+        if self._cost_is_unknown() and not self._stopping:
             self.entries.append(reply)
             self._fail("ConfigError", _COST_UNKNOWN, reply)
         elif reply.tool_calls:
@@ -262,7 +185,10 @@ class Loop:
             self._note(Note(_NUDGE, "empty_reply"))
             self._step = self._call_model()
         elif reply.reasoning.strip():
-            mend = Mend("reasoning_as_answer", "the model gave only reasoning, again and again; it stands as the answer")
+            mend = Mend(
+                "reasoning_as_answer",
+                "the model gave only reasoning, again and again; it stands as the answer",
+            )
             self._finish("answered", reply.reasoning.strip(), (mend,))
         else:
             said = f" (finish reason {reply.finish_reason})" if reply.finish_reason else ""

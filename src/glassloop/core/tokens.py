@@ -1,7 +1,7 @@
 """Token estimates: honest for Chinese, Japanese and Korean, calibrated by what servers report.
 
 Rates are rounded figures of common byte-pair vocabularies: about 4 characters a token for running
-Latin text, 1 to 1.6 characters for CJK, and about 2 for other scripts.
+Latin text, 1 to 1.6 characters for CJK, and about 2.8 for other scripts.
 """
 
 from __future__ import annotations
@@ -14,8 +14,12 @@ from glassloop.core.entries import Entry, File, Image, Reply, ToolResult, User, 
 TOKENS_PER_MESSAGE = 4
 TOKENS_PER_IMAGE = 800
 
-_CJK = re.compile(r"[\u1100-\u11ff\u2e80-\u9fff\ua960-\ua97f\uac00-\ud7ff\uf900-\ufaff\uff00-\uffef\U00020000-\U0003ffff]")
-_OTHER = re.compile(r"[^\x00-\x7f\u1100-\u11ff\u2e80-\u9fff\ua960-\ua97f\uac00-\ud7ff\uf900-\ufaff\uff00-\uffef\U00020000-\U0003ffff]")
+_CJK_RANGES = (
+    r"\u1100-\u11ff\u2e80-\u9fff\ua960-\ua97f\uac00-\ud7ff"
+    r"\uf900-\ufaff\uff00-\uffef\U00020000-\U0003ffff"
+)
+_CJK = re.compile(f"[{_CJK_RANGES}]")
+_OTHER = re.compile(rf"[^\x00-\x7f{_CJK_RANGES}]")
 _PUNCTUATION = re.compile(r"[!-/:-@\[-`{-~]")
 
 
@@ -28,7 +32,7 @@ def estimate(text: str) -> int:
         other = len(_OTHER.findall(text))
     punctuation = len(_PUNCTUATION.findall(text))
     plain = len(text) - cjk - other - punctuation
-    return int(plain / 4.4 + punctuation / 1.7 + cjk / 1.4 + other / 2.2 + 0.5)
+    return int(plain / 4.4 + punctuation / 1.7 + cjk / 1.4 + other / 2.8 + 0.5)
 
 
 def estimate_entry(entry: Entry) -> int:

@@ -1,4 +1,4 @@
-"""What is sent when history outgrows the context. A call is never split from its result; the kept entries stay whole."""
+"""What is sent when history outgrows the context. A call is never split from its result."""
 
 from __future__ import annotations
 
@@ -69,16 +69,16 @@ def _drop_old(groups: list[list[Entry]], target: int) -> list[list[Entry]]:
 
 
 def _shorten_longest(entries: list[Entry], target: int) -> tuple[Entry, ...]:
+    long_enough = _SHORTEST + 2 * _GAP
     while (excess := sum(map(estimate_entry, entries)) - target) > 0:
-        long_enough = _SHORTEST + 2 * _GAP
-        candidates = [i for i, e in enumerate(entries) if isinstance(e, (ToolResult, User)) and len(e.text) > long_enough]
+        said = [(i, entry) for i, entry in enumerate(entries) if isinstance(entry, (ToolResult, User))]
+        candidates = [(estimate_entry(entry), i, entry) for i, entry in said if len(entry.text) > long_enough]
         if not candidates:
             break
-        place = max(candidates, key=lambda i: estimate_entry(entries[i]))
-        entry = entries[place]
-        assert isinstance(entry, (ToolResult, User))
-        share = max(0.0, 1 - excess / max(1, estimate_entry(entry)))
-        entries[place] = shorten(entry, max(_SHORTEST, min(int(len(entry.text) * share), len(entry.text) - 2 * _GAP)))
+        size, place, entry = max(candidates, key=lambda one: one[0])
+        length = len(entry.text)
+        wanted = int(length * max(0.0, 1 - excess / size))
+        entries[place] = shorten(entry, max(_SHORTEST, min(wanted, length - 2 * _GAP)))
     return tuple(entries)
 
 

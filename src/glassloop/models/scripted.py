@@ -67,16 +67,22 @@ class ScriptedModel:
         """There is nothing to release."""
 
     async def _reply(self, request: ModelRequest) -> Reply:
+        waits, line = self._take()
+        for wait in waits:
+            await _wait(wait.until)
+        if isinstance(line, Exception):
+            raise line
+        said = line if isinstance(line, (str, Reply)) else line(request)
+        reply = Reply(text=said, finish_reason="stop") if isinstance(said, str) else said
+        return _with_ids(reply, len(request.entries))
+
+    def _take(self) -> tuple[list[Wait], str | Reply | Exception | Callable[[ModelRequest], str | Reply]]:
+        """The next line with its pauses, taken from the script at once, so that a cancelled wait skips the line."""
+        waits: list[Wait] = []
         for line in self._lines:
-            if isinstance(line, Wait):
-                await _wait(line.until)
-                continue
-            if callable(line):
-                line = line(request)  # noqa: PLW2901
-            if isinstance(line, Exception):
-                raise line
-            reply = Reply(text=line, finish_reason="stop") if isinstance(line, str) else line
-            return _with_ids(reply, len(request.entries))
+            if not isinstance(line, Wait):
+                return waits, line
+            waits.append(line)
         raise IndexError(f"the script of {self.name} is over, but it was asked once more")
 
 

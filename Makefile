@@ -1,0 +1,60 @@
+# What a contributor runs. Everything happens inside .venv; nothing else on the machine is touched.
+# Another interpreter: make setup PYTHON=python3.13
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test lint format lock clean
+
+help:
+	@echo "make demo     set up, then watch an agent work (no key, no network needed for the run itself)"
+	@echo "make test     set up, then style, types, import borders and all tests"
+	@echo "make setup    create $(VENV) and install what requirements.lock names, checked by hash"
+	@echo "make lint     style, types and import borders only"
+	@echo "make format   put the code into its style"
+	@echo "make lock     resolve pyproject.toml anew into requirements.lock (asks the package index)"
+	@echo "make clean    remove $(VENV) and all caches"
+
+setup: $(STAMP)
+
+$(STAMP): requirements.lock pyproject.toml
+	@command -v "$(PYTHON)" >/dev/null || { \
+		echo "make: '$(PYTHON)' was not found. Install Python 3.11 or newer, or name one: make setup PYTHON=python3.12" >&2; exit 1; }
+	@"$(PYTHON)" -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+		echo "make: Glassloop needs Python 3.11 or newer; '$(PYTHON)' is $$("$(PYTHON)" -V 2>&1). Name a newer one: make setup PYTHON=python3.12" >&2; exit 1; }
+	@"$(PYTHON)" -c 'import ensurepip, venv' 2>/dev/null || { \
+		echo "make: '$(PYTHON)' comes without venv. On Debian or Ubuntu: apt-get install python3-venv" >&2; exit 1; }
+	@$(BIN)/python -m pip --version >/dev/null 2>&1 || { echo "Creating $(VENV)"; "$(PYTHON)" -m venv --clear $(VENV); }
+	@echo "Installing what requirements.lock names"
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@touch $(STAMP)
+
+demo: setup
+	@$(BIN)/glassloop demo
+
+test: lint
+	$(BIN)/python -m pytest
+
+lint: setup
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-logo
+
+format: setup
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+# uv resolves for every platform and Python at once, which pip cannot; it is needed here and nowhere else.
+lock: setup
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check uv
+	$(BIN)/uv pip compile pyproject.toml --group dev --universal --python-version 3.11 --generate-hashes --upgrade \
+		--no-emit-index-url --custom-compile-command "make lock" --quiet --output-file requirements.lock
+
+clean:
+	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	find src tests examples -name __pycache__ -type d -prune -exec rm -rf {} +

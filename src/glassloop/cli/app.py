@@ -1,0 +1,65 @@
+"""The commands and where each one lives. A command's module is imported only when the command is used."""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+import click
+
+_COMMANDS = {
+    "run": "Ask one question and print the answer.",
+    "chat": "Talk with a model, with tools.",
+    "demo": "See the loop at work; no key needed.",
+    "tools": "List the tools, or check a tool file.",
+    "models": "List the models of an endpoint.",
+}
+
+
+class _LazyGroup(click.Group):
+    """Knows its commands by name and one line; `glassloop.cli.commands.NAME` has `command`."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(_COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in _COMMANDS:
+            return None
+        command = import_module(f"glassloop.cli.commands.{cmd_name}").command
+        assert isinstance(command, click.Command)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """As in click, without importing every command for its one line."""
+        with formatter.section("Commands"):
+            formatter.write_dl(list(_COMMANDS.items()))
+
+
+def _print_version(ctx: click.Context, _parameter: click.Parameter, wanted: bool) -> None:
+    if not wanted:
+        return
+    from glassloop import __version__
+
+    click.echo(f"glassloop {__version__}")
+    ctx.exit()
+
+
+@click.group(cls=_LazyGroup, context_settings={"help_option_names": ["-h", "--help"]}, no_args_is_help=False)
+@click.option(
+    "-V",
+    "--version",
+    is_flag=True,
+    expose_value=False,
+    is_eager=True,
+    callback=_print_version,
+    help="Show it.",
+)
+def app() -> None:
+    """A tool-calling agent for every OpenAI-compatible endpoint, with nothing hidden.
+
+    \b
+      glassloop demo                                     see how it works, without a key
+      glassloop run "What is 15% of 240?"                ask once
+      glassloop chat -m ollama:qwen3 -T tools.py         talk, with your own tools
+
+    Exit codes: 0 answered, 1 failed, 2 wrong usage or configuration, 3 stopped at a limit, 130 interrupted.
+    """

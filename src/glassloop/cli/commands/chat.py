@@ -1,0 +1,34 @@
+"""`glassloop chat`: a conversation."""
+
+from __future__ import annotations
+
+import asyncio
+
+import click
+
+from glassloop.cli.options import Options, agent_options
+from glassloop.cli.printing import announce
+
+
+@click.command()
+@agent_options
+@click.option("--yes", is_flag=True, help="Let every tool call run without asking.")
+def command(yes: bool, **chosen: object) -> int:
+    """Talk with a model; it may call the tools.
+
+    Type /help for what else can be typed. Questions may also be piped in, a line each.
+
+    \b
+      glassloop chat -m ollama:qwen3
+      glassloop chat -T tools.py --notes ~/notes
+    """
+    options = Options(**chosen)  # type: ignore[arg-type]
+    config = options.config()
+    announce(config)
+    if config.model is None:
+        from glassloop.cli.welcome import show_welcome
+
+        return show_welcome(config)
+    from glassloop.cli.chat import talk
+
+    return asyncio.run(talk(options, config, yes=yes))

@@ -1,0 +1,81 @@
+"""`glassloop demo`: the story of examples/minimal.py through the real loop, every request and reply shown. No key."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+
+import click
+
+from glassloop.cli.failures import FAILED, exit_code_for
+from glassloop.cli.storytelling import Pace, Story
+from glassloop.core.entries import Reply
+from glassloop.models.scripted import ScriptedModel, call, calls
+
+QUESTION = "How is the weather in Tokyo, what is (15 + 27) * 3, and what does my note on packing say?"
+ANSWER = (
+    "Tokyo has 18 °C and light rain, and (15 + 27) * 3 is 126. "
+    "You have no note on packing; there are notes on visa and hotel."
+)
+_WEATHER = {"Tokyo": "18 °C, light rain", "Beijing": "24 °C, clear"}
+_NOTES = {"visa": "Apply by the 3rd.", "hotel": "Two nights in Asakusa."}
+
+
+async def get_weather(city: str) -> str:
+    """Current weather in a city. Use it whenever the user asks about weather.
+
+    Args:
+        city: The city's name, such as "Tokyo".
+    """
+    await asyncio.sleep(0.3)  # as long as a weather service takes
+    return _WEATHER.get(city, f"no weather station in {city}")
+
+
+def read_note(title: str) -> str:
+    """Read one of the user's notes. Use it when the user asks what a note says.
+
+    Args:
+        title: The note's title, such as "hotel".
+    """
+    if title not in _NOTES:
+        raise LookupError(f"there is no note {title!r}; there are: {', '.join(_NOTES)}")
+    return _NOTES[title]
+
+
+def script() -> list[Reply | str]:
+    """What the model says: two calls at once, a call that fails, the answer."""
+    return [
+        calls(
+            call("get_weather", city="Tokyo"),
+            call("calculator", expression="(15 + 27) * 3"),
+            text="The weather and the sum do not depend on each other, so I ask for both at once.",
+        ),
+        calls(call("read_note", title="packing"), text="Now the note."),
+        ANSWER,
+    ]
+
+
+@click.command()
+@click.option("--fast", is_flag=True, help="Without the pauses.")
+def command(fast: bool) -> int:
+    """See the loop at work: a model that plays a script, tools that really run. No key, no network."""
+    pace = Pace.NONE if fast or not sys.stdout.isatty() else Pace.READING
+    return asyncio.run(_tell(pace))
+
+
+async def _tell(pace: Pace) -> int:
+    from glassloop.agent import Agent
+    from glassloop.cli.playing import on_interrupt
+    from glassloop.tools.builtin.calculator import calculator
+
+    model = ScriptedModel(script(), name="a script")
+    agent: Agent[str] = Agent(model, tools=[get_weather, calculator, read_note], name="demo")
+    story = Story(model, agent.tools.specs, pace)
+    story.begin()
+    async with agent.stream(QUESTION) as run:
+        with on_interrupt(run.cancel):
+            async for event in run:
+                await story.show(event)
+        story.end(run.result)
+        code = exit_code_for(run.result.stop_reason)
+    return code if run.result.text == ANSWER or code else FAILED

@@ -1,0 +1,55 @@
+"""Where the program `glassloop` begins: the version at once, all else through the commands, and never a traceback."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+
+def main() -> None:
+    """Run the command line and leave with its exit code."""
+    if sys.argv[1:] in (["--version"], ["-V"]):
+        from glassloop import __version__
+
+        print(f"glassloop {__version__}")
+        return
+    sys.exit(run(sys.argv[1:]))
+
+
+def run(arguments: list[str]) -> int:
+    """Run one command line and return its exit code; what goes wrong is said on stderr."""
+    from glassloop.cli.failures import exit_code_of, report
+
+    _speak_unicode()
+    try:
+        from glassloop.cli.app import app
+
+        outcome = app.main(arguments, prog_name="glassloop", standalone_mode=False)
+        sys.stdout.flush()
+        return outcome if isinstance(outcome, int) else 0
+    except BaseException as error:
+        report(error)
+        return exit_code_of(error)
+    finally:
+        _let_go_of_stdout()
+
+
+def _speak_unicode() -> None:
+    """Characters that this terminal's encoding lacks are shown as escapes instead of failing."""
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")
+
+
+def _let_go_of_stdout() -> None:
+    """If the reader has gone (`| head -1`), what is still buffered must not raise while Python exits."""
+    try:
+        sys.stdout.flush()
+    except (OSError, ValueError):
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, sys.stdout.fileno())
+        os.close(nowhere)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,58 @@
+"""Running an agent under a terminal: events to a screen, Ctrl-C to `run.cancel()`."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from glassloop.agent import Agent, Result
+from glassloop.core.errors import GlassloopError
+from glassloop.core.events import Event, Finished
+from glassloop.core.journal import Session
+
+
+async def play(
+    agent: Agent[str], text: str, show: Callable[[Event], None], *, session: Session | None = None
+) -> tuple[Result[str], BaseException | None]:
+    """Run to the end, showing each event. Gives the result and what the run failed with, if it did.
+
+    Ctrl-C cancels the run, which then ends in order; a second Ctrl-C raises `KeyboardInterrupt`.
+    """
+    async with agent.stream(text, session=session) as run:
+        with on_interrupt(run.cancel):
+            error: BaseException | None = None
+            try:
+                async for event in run:
+                    if isinstance(event, Finished):
+                        error = event.error
+                    show(event)
+            except (GlassloopError, asyncio.CancelledError):
+                if error is None:
+                    raise
+            return run.result, error
+
+
+@contextmanager
+def on_interrupt(first: Callable[[], Any]) -> Iterator[None]:
+    """The first Ctrl-C calls `first`; from the second on they are what they always are."""
+    loop = asyncio.get_running_loop()
+    before = signal.getsignal(signal.SIGINT)
+
+    def interrupted() -> None:
+        loop.remove_signal_handler(signal.SIGINT)
+        signal.signal(signal.SIGINT, before)
+        first()
+
+    try:
+        loop.add_signal_handler(signal.SIGINT, interrupted)
+    except (NotImplementedError, ValueError):  # Windows, or not the main thread: Ctrl-C stays what it was
+        yield
+        return
+    try:
+        yield
+    finally:
+        loop.remove_signal_handler(signal.SIGINT)
+        signal.signal(signal.SIGINT, before)

@@ -1,0 +1,136 @@
+"""Where a run's events go when a question is asked once: the answer to stdout, everything else to stderr."""
+
+from __future__ import annotations
+
+import os
+import sys
+from dataclasses import dataclass, field
+from typing import IO
+
+import click
+
+from glassloop.cli.events_json import json_line
+from glassloop.cli.failures import color_of
+from glassloop.cli.safe_text import SafeStream, visible
+from glassloop.cli.screen import Line, Screen, Style
+from glassloop.config import Config
+from glassloop.core.events import Event, Finished, Learned, ReasoningDelta, Retrying, Switched, TextDelta
+
+COLORS: dict[Style, dict[str, str | bool]] = {
+    "plain": {},
+    "quiet": {"dim": True},
+    "call": {"fg": "cyan"},
+    "good": {"fg": "green"},
+    "bad": {"fg": "red"},
+    "mend": {"fg": "yellow"},
+    "title": {"bold": True},
+}
+
+WIDE = 120
+"""Columns for a stderr that is no terminal and says nothing of its width."""
+
+
+def width_of_terminal(stream: IO[str]) -> int:
+    """Columns of the terminal behind a stream; COLUMNS, or `WIDE`, where there is none."""
+    try:
+        columns = os.get_terminal_size(stream.fileno()).columns
+    except (OSError, ValueError):
+        columns = 0
+    told = os.environ.get("COLUMNS", "")
+    return columns or (int(told) if told.isdigit() and int(told) else WIDE)
+
+
+def say(line: Line) -> None:
+    """Write a line to stderr."""
+    click.echo(click.style(line.text, **COLORS[line.style]), err=True, color=color_of(sys.stderr))  # type: ignore[arg-type]
+
+
+def announce(config: Config, *, verbose: bool = False) -> None:
+    """Say what of the configuration was left out, and with `verbose` where each value comes from."""
+    for warning in config.warnings:
+        say(Line(f"! {visible(warning)}", "mend"))
+    for name, source in config.sources.items() if verbose else ():
+        say(Line(f"· {name}: {visible(source)}", "quiet"))
+
+
+class JsonPrinter:
+    """Every event as one JSON line on stdout."""
+
+    def show(self, event: Event) -> None:
+        """Write the event and let it go at once, so that a reader sees it as it happens."""
+        print(json_line(event), flush=True)
+
+
+@dataclass(slots=True)
+class Printer:
+    """The answer on stdout, the rest on stderr. `live`: show the answer's text as it comes.
+
+    Not `live`, only the final text is written, once it is complete.
+    """
+
+    live: bool
+    screen: Screen = field(default_factory=lambda: Screen(width_of_terminal(sys.stderr)))
+    _stream: SafeStream = field(default_factory=SafeStream)
+    _open: IO[str] | None = None
+    _shown: str = ""
+
+    def show(self, event: Event) -> None:
+        """Show one event."""
+        match event:
+            case TextDelta() if self.live:
+                self._more(event.text, sys.stdout)
+                return
+            case ReasoningDelta() if self.live:
+                self._more(event.text, sys.stderr)
+                return
+            case TextDelta() | ReasoningDelta():
+                return
+        self._close()
+        if isinstance(event, Retrying | Learned | Switched) and event.discard and self._shown:
+            say(Line("↻ the text above is taken back: the reply broke off", "mend"))
+        if isinstance(event, Finished):
+            self._answer(event)
+        for line in self.screen.lines(event):
+            say(line)
+        if not isinstance(event, Finished):
+            self._shown = self._shown if _keeps_text(event) else ""
+
+    def _more(self, text: str, where: IO[str]) -> None:
+        if self._open is not where:
+            self._close()
+            self._open = where
+        self._write(self._stream.feed(text))
+
+    def _write(self, text: str) -> None:
+        if self._open is None or not text:
+            return
+        if self._open is sys.stdout:
+            self._shown += text
+        dim = self._open is sys.stderr
+        click.echo(
+            click.style(text, dim=True) if dim else text, nl=False, err=dim, color=color_of(self._open)
+        )
+
+    def _close(self) -> None:
+        """End the text that is being shown, so that what follows begins on a line of its own."""
+        if self._open is None:
+            return
+        self._write(self._stream.end())
+        click.echo(err=self._open is sys.stderr)
+        self._open = None
+
+    def _answer(self, event: Finished) -> None:
+        """The final text, unless it has just been shown word by word."""
+        text = visible(event.result.text) if event.result is not None else ""
+        if not text or text.strip() == self._shown.strip():
+            return
+        if event.error is not None:
+            say(Line("The reply broke off. What had arrived of it:", "mend"))
+            click.echo(text, err=True)
+            return
+        click.echo(text)
+
+
+def _keeps_text(event: Event) -> bool:
+    """Whether the text shown so far may still be the final one after this event."""
+    return type(event).__name__ in ("ModelFinished", "Mended", "Warned")

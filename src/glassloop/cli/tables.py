@@ -1,0 +1,31 @@
+"""Tables for the terminal: columns that fit its width, wrapping the last one."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Sequence
+
+from glassloop.cli.failures import color_of
+from glassloop.cli.printing import width_of_terminal
+from glassloop.cli.safe_text import one_line
+
+
+def print_table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+    """Write a table to stdout. Piped, it is tab-separated lines without a head, for other programs."""
+    if not sys.stdout.isatty():
+        for row in rows:
+            print("\t".join(one_line(cell) for cell in row))
+        return
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, header_style="bold")
+    for number, name in enumerate(columns):
+        last = number == len(columns) - 1
+        table.add_column(name, overflow="fold", ratio=1 if last else None, style="" if number else "cyan")
+    for row in rows:
+        table.add_row(*(Text(one_line(cell)) for cell in row))
+    console = Console(width=width_of_terminal(sys.stdout), no_color=not color_of(sys.stdout), highlight=False)
+    console.print(table)

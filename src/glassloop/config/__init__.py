@@ -1,0 +1,303 @@
+"""Configuration: files, `.env` and the environment become one frozen `Config`; each value knows its source.
+
+Sources, strongest first: the command line, the environment, `.env` in the working folder, `glassloop.toml` in the
+project, `glassloop.toml` in the user's config folder. `.env` and the project's file came with a folder and are not
+trusted: they may narrow rights, never widen them (`_rules`, `_tools`, `_limits`), and cannot send a key of another
+source anywhere (`keys.py`). Nothing here alters `os.environ`.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any
+
+from glassloop.config.keys import BASE_URL, GENERAL, MODEL, Connection, Found, Slot, address_in, connect, find
+from glassloop.config.sources import FILE_NAME, Source, find_project_file, read_dotenv, read_toml
+from glassloop.core.entries import JSON
+from glassloop.core.errors import ConfigError
+from glassloop.core.limits import Limits
+from glassloop.models.model import Model
+from glassloop.models.providers import ALIASES, PROVIDERS
+
+__all__ = ["Config", "data_folder", "load", "local_addresses", "model_of", "user_folder"]
+
+CONFIG_DIR = "GLASSLOOP_CONFIG_DIR"
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """What was set, from all sources together.
+
+    `model` is its name at the endpoint; None if nothing was set. `provider` is the provider that it belongs
+    to, if a known one. `base_url` is where it is asked if not at the provider's own address. `key` is the key that
+    may go there. `approvals` are rules by tool name. `sources` says for each value where it came from, and
+    `warnings` what was left out and why. `keys` are the providers that a key was found for, and where.
+    """
+
+    model: str | None = None
+    provider: str | None = None
+    base_url: str | None = None
+    key: str | None = field(default=None, repr=False)
+    instructions: str | None = None
+    tool_mode: str = "auto"
+    tools: tuple[str, ...] = ()
+    notes_folder: str = "notes"
+    settings: Mapping[str, JSON] = field(default_factory=dict)
+    limits: Limits = field(default_factory=Limits)
+    approvals: Mapping[str, str] = field(default_factory=dict)
+    keys: Mapping[str, str] = field(default_factory=dict)
+    sources: Mapping[str, str] = field(default_factory=dict)
+    warnings: tuple[str, ...] = ()
+
+
+def load(
+    *,
+    model: str | None = None,
+    base_url: str | None = None,
+    tool_mode: str | None = None,
+    folder: Path | None = None,
+    environ: Mapping[str, str] | None = None,
+) -> Config:
+    """Read all sources. `model`, `base_url` and `tool_mode` are what the command line says, the strongest source.
+
+    `folder` is the working folder and `environ` the environment; by default those of this process. Raises
+    `ConfigError`, naming file and field, for what cannot be understood or may not be.
+    """
+    folder = folder or Path.cwd()
+    environ = os.environ if environ is None else environ
+    sources, slots = _read(folder, environ, {MODEL: model or "", BASE_URL: base_url or ""})
+    connection = connect(sources, slots)
+    _check_key(connection.key)
+    tools, tool_warnings = _tools(sources)
+    rules, rule_warnings = _rules(sources)
+    return Config(
+        model=_model_name(connection),
+        provider=connection.provider,
+        base_url=_base_url(connection, slots),
+        key=connection.key.value if connection.key else None,
+        instructions=_field(sources, "instructions"),
+        tool_mode=tool_mode or _field(sources, "tool_mode") or "auto",
+        tools=tools,
+        notes_folder=_field(sources, "notes_folder") or "notes",
+        settings=_merged(sources, "settings"),
+        limits=_limits(sources),
+        approvals=rules,
+        keys={name: str(key) for name, slot in slots.items() if (key := find(sources, slot.key_variables))},
+        sources=_origins(sources, connection),
+        warnings=(*_file_warnings(sources), *connection.warnings, *tool_warnings, *rule_warnings),
+    )
+
+
+def model_of(config: Config, **options: Any) -> Model:
+    """The configured model, ready to be asked. `options` are further arguments of `Endpoint`, such as `deadlines`.
+
+    Raises `ConfigError` if there is no model, or no key for a provider that needs one.
+    """
+    from glassloop.models.choose import model_from
+
+    if config.model is None:
+        raise ConfigError("No model is set. Name one with -m, or set GLASSLOOP_MODEL.")
+    options["key"] = config.key
+    if config.tool_mode != "auto":
+        options["tool_mode"] = config.tool_mode
+    spec = config.model
+    if config.provider in PROVIDERS:
+        spec = f"{config.provider}:{spec}"
+    elif config.provider:
+        options["name"] = f"{config.provider}:{spec}"
+    if config.base_url:
+        options["base_url"] = config.base_url
+    return model_from(spec, env={}, overrides=options)
+
+
+def local_addresses(environ: Mapping[str, str] | None = None) -> dict[str, str]:
+    """The base URLs where servers on one's own machine are looked for, by provider (OLLAMA_HOST moves Ollama's)."""
+    source = Source("the environment", trusted=True, variables=os.environ if environ is None else environ)
+    addresses = {}
+    for name, provider in PROVIDERS.items():
+        if provider.local:
+            moved = find([source], provider.address)
+            addresses[name] = address_in(moved) if moved else provider.base_url
+    return addresses
+
+
+def user_folder(environ: Mapping[str, str] | None = None) -> Path:
+    """The user's config folder, or what GLASSLOOP_CONFIG_DIR in the environment says."""
+    chosen = (os.environ if environ is None else environ).get(CONFIG_DIR)
+    if chosen:
+        return Path(chosen).expanduser()
+    import platformdirs
+
+    return platformdirs.user_config_path("glassloop", appauthor=False)
+
+
+def data_folder() -> Path:
+    """Where histories are kept; made if it is missing, readable by its owner alone."""
+    import platformdirs
+
+    folder = platformdirs.user_data_path("glassloop", appauthor=False)
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    return folder
+
+
+# ── Reading ──────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _read(
+    folder: Path, environ: Mapping[str, str], command_line: Mapping[str, str]
+) -> tuple[list[Source], dict[str, Slot]]:
+    """All sources, strongest first, and where base URLs and keys may be set."""
+    slots = _slots()
+
+    def variables_of(provider: str) -> tuple[str, str]:
+        name = provider.lower()
+        slot = slots.setdefault(ALIASES.get(name, name), Slot(*_own_variables(name)))
+        return slot.url_variables[0], slot.key_variables[0]
+
+    sources = [
+        Source(
+            "the command line",
+            trusted=True,
+            variables=command_line,
+            labels={MODEL: "-m", BASE_URL: "--base-url"},
+        ),
+        Source("the environment", trusted=True, variables=environ),
+        read_dotenv(folder / ".env"),
+    ]
+    user_file = user_folder(environ) / FILE_NAME
+    project_file = find_project_file(folder)
+    if project_file and not _same(project_file, user_file):
+        sources.append(read_toml(project_file, trusted=False, variables_of=variables_of))
+    if user_file.is_file():
+        sources.append(read_toml(user_file, trusted=True, variables_of=variables_of))
+    return sources, slots
+
+
+def _same(one: Path, other: Path) -> bool:
+    return other.exists() and one.samefile(other)
+
+
+def _slots() -> dict[str, Slot]:
+    """Where base URLs and keys of the known providers may be set."""
+    slots = {}
+    for name, provider in PROVIDERS.items():
+        url_variables, key_variables = _own_variables(name)
+        slots[name] = Slot(
+            provider.address or url_variables, provider.keys or key_variables, provider.base_url
+        )
+    return slots
+
+
+def _own_variables(provider: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The variables of a provider that has no others: MY_GATE_BASE_URL and MY_GATE_API_KEY for `my-gate`."""
+    prefix = "".join(one if one.isascii() and one.isalnum() else "_" for one in provider).upper()
+    return (f"{prefix}_BASE_URL",), (f"{prefix}_API_KEY",)
+
+
+def _file_warnings(sources: Sequence[Source]) -> list[str]:
+    moved = [source.name for source in sources if not source.trusted and CONFIG_DIR in source.variables]
+    return [
+        *(warning for source in sources for warning in source.warnings),
+        *(f"{CONFIG_DIR} in {name} is left out: only the environment may set it." for name in moved),
+    ]
+
+
+# ── The connection ───────────────────────────────────────────────────────────────────────────────────
+
+
+def _model_name(connection: Connection) -> str | None:
+    if connection.model is None:
+        return None
+    prefix, colon, name = connection.model.value.partition(":")
+    return name if colon and prefix.lower() == connection.provider else connection.model.value
+
+
+def _base_url(connection: Connection, slots: Mapping[str, Slot]) -> str | None:
+    if connection.url:
+        return address_in(connection.url)
+    slot = slots.get(connection.provider or "", GENERAL)
+    if connection.provider and slot.home is None:
+        raise ConfigError(
+            f"The provider {connection.provider!r} has no base URL: "
+            f"set base_url in [providers.{connection.provider}], or {slot.url_variables[0]}."
+        )
+    return None
+
+
+def _check_key(key: Found | None) -> None:
+    """A key with a space, a quote of a word processor or a line break in it was copied wrongly, and says so late."""
+    odd = next((one for one in key.value if not "\x21" <= one <= "\x7e"), None) if key else None
+    if odd is not None:
+        raise ConfigError(
+            f"The key in {key} holds the character {odd!r}, which no key has. Copy the key again."
+        )
+
+
+# ── Everything else ──────────────────────────────────────────────────────────────────────────────────
+
+
+def _field(sources: Sequence[Source], name: str) -> Any:
+    return next((source.fields[name] for source in sources if name in source.fields), None)
+
+
+def _merged(sources: Sequence[Source], name: str) -> dict[str, Any]:
+    """The tables of all sources together; of two values of a name the stronger source's counts."""
+    merged: dict[str, Any] = {}
+    for source in reversed(sources):
+        merged |= source.fields.get(name, {})
+    return merged
+
+
+def _limits(sources: Sequence[Source]) -> Limits:
+    """The user's limits, which a project may tighten but not loosen."""
+    chosen: dict[str, Any] = {}
+    for source in reversed(sources):
+        for name, value in source.fields.get("limits", {}).items():
+            chosen[name] = value if source.trusted or name not in chosen else min(value, chosen[name])
+    return Limits(**chosen)
+
+
+def _rules(sources: Sequence[Source]) -> tuple[dict[str, str], list[str]]:
+    """Approval rules by tool. A project may say `ask` or `deny`, and never loosens what the user says."""
+    rules: dict[str, str] = {}
+    warnings = []
+    strictness = ("allow", "ask", "deny")
+    for source in reversed(sources):
+        for tool, rule in source.fields.get("approvals", {}).items():
+            if source.trusted or strictness.index(rule) > strictness.index(rules.get(tool, "allow")):
+                rules[tool] = rule
+            elif rule == "allow":
+                warnings.append(
+                    f'{source.name}: approvals.{tool} = "allow" is left out; only your own file may allow.'
+                )
+    return rules, warnings
+
+
+def _tools(sources: Sequence[Source]) -> tuple[tuple[str, ...], list[str]]:
+    """The strongest list of tools. A project may name ready-made tools, but not have its code run."""
+    source = next((source for source in sources if "tools" in source.fields), None)
+    if source is None:
+        return (), []
+    names: Sequence[str] = source.fields["tools"]
+    if source.trusted:
+        return tuple(names), []
+    kept = tuple(name for name in names if name.isidentifier())
+    return kept, [
+        f"{source.name}: the tool {name!r} is left out: a project may not have code run. To use it: -T {name}"
+        for name in names
+        if name not in kept
+    ]
+
+
+def _origins(sources: Sequence[Source], connection: Connection) -> dict[str, str]:
+    """Where each value came from, in words, by the names of `Config`'s fields."""
+    found = {"model": connection.model, "base_url": connection.url, "key": connection.key}
+    origins = {name: str(one) for name, one in found.items() if one}
+    for one in fields(Config):
+        named = [source.name for source in sources if one.name in source.fields]
+        if named:
+            origins[one.name] = ", ".join(named)
+    return origins

@@ -1,0 +1,89 @@
+"""The steps that a loop asks for, and the `Controller` protocol. The driver does them; nothing here does anything."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from glassloop.core.entries import Entry, Mend, Note, ToolCall, ToolResult
+from glassloop.core.events import Purpose
+from glassloop.core.journal import ModelFailed, Record, StopReason
+from glassloop.core.limits import Spent
+from glassloop.core.tools import Verdict
+
+
+@dataclass(frozen=True, slots=True)
+class CallModel:
+    """Ask the model. `entries` is what is sent; `notes` are new since the last call and not journaled yet."""
+
+    seq: int
+    purpose: Purpose
+    entries: tuple[Entry, ...]
+    notes: tuple[tuple[int, Note], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class PrepareCalls:
+    """Look at each call, without any effect, and feed a `Verdict` for it."""
+
+    seq: int
+    calls: tuple[tuple[int, ToolCall], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class AskApproval:
+    """Ask a person about these and feed a `Decision` for each."""
+
+    seq: int
+    asks: tuple[tuple[int, Verdict], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """One call of a turn: either it is to run as `verdict` says, or `result` has been decided without running it."""
+
+    seq: int
+    call: ToolCall
+    verdict: Verdict | None = None
+    result: ToolResult | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CallTools:
+    """Run these, and feed one `ToolResult` for each, the decided ones included."""
+
+    seq: int
+    operations: tuple[Operation, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Finish:
+    """The run is over. `seq` is free: feeding a `User` message there makes the run go on."""
+
+    seq: int
+    stop_reason: StopReason
+    text: str = ""
+    mends: tuple[Mend, ...] = ()
+    failure: ModelFailed | None = None
+
+
+Step = CallModel | PrepareCalls | AskApproval | CallTools | Finish
+
+
+class Controller(Protocol):
+    """One of the four replaceable parts: what happens next."""
+
+    def next(self) -> Step:
+        """The step that is due."""
+
+    def feed(self, record: Record) -> None:
+        """Take in what happened."""
+
+    @property
+    def spent(self) -> Spent:
+        """What the run has used so far."""
+
+    @property
+    def entries(self) -> Sequence[Entry]:
+        """The whole conversation so far."""

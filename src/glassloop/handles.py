@@ -1,0 +1,251 @@
+"""What people hold of a run: `Run`, `SyncRun` for code that is not async, and the `Result`."""
+
+from __future__ import annotations
+
+import asyncio
+import queue
+from collections import deque
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import Any, Generic
+
+from typing_extensions import TypeVar
+
+from glassloop import background
+from glassloop.core.entries import JSON, Entry, Mend, Part, Usage, User, parts_of
+from glassloop.core.errors import ConfigError, GlassloopError
+from glassloop.core.events import Event, Finished
+from glassloop.core.journal import Session, StopReason
+from glassloop.run import Driver
+
+T = TypeVar("T", default=str)
+
+
+@dataclass(frozen=True, slots=True)
+class Result(Generic[T]):
+    """What came of a run, complete or not.
+
+    `text`: the answer. `output`: the answer as the agent's output type (the text itself by default; None
+    if there is no valid answer). `stop_reason`: "answered", or the limit or event that ended the run.
+    `rounds`: model calls. `usage`: tokens, summed. `cost`: US dollars, None if any call's cost is unknown.
+    `mends`: every deviation that was mended. `entries`: the conversation as Glassloop keeps it, and
+    `messages` the same as Chat Completions messages. `session`: pass it on to continue.
+    """
+
+    text: str
+    output: T
+    stop_reason: StopReason
+    rounds: int
+    usage: Usage
+    cost: float | None
+    mends: tuple[Mend, ...]
+    entries: tuple[Entry, ...] = field(repr=False)
+    session: Session = field(repr=False)
+    run_id: str = ""
+    seconds: float = 0.0
+
+    @property
+    def messages(self) -> list[dict[str, JSON]]:
+        """The conversation in Chat Completions shape; `history=` takes it back."""
+        from glassloop.wire.history import messages_from_entries
+
+        return messages_from_entries(self.entries)
+
+
+class Run(Generic[T]):
+    """One run. Enter it to start it; iterate it for events; leaving the block cancels what still runs.
+
+    Iteration ends with `Finished`, and then raises the run's error if it has one.
+    """
+
+    def __init__(
+        self,
+        session: Session,
+        task: User | None,
+        make_driver: Callable[[Run[T]], Awaitable[Driver]],
+        read_output: Callable[[str, StopReason], T],
+    ) -> None:
+        self.session = session
+        self.inbox: deque[User] = deque()
+        self.follow_ups: deque[User] = deque()
+        self._task_message = task
+        self._make_driver = make_driver
+        self._read_output = read_output
+        self._events: deque[Event] = deque()
+        self._listening = True
+        self._news = asyncio.Event()
+        self._driver: Driver | None = None
+        self._task: asyncio.Task[None] | None = None
+        self._result: Result[T] | None = None
+        self._error: BaseException | None = None
+
+    async def __aenter__(self) -> Run[T]:
+        self._driver = await self._make_driver(self)
+        self._task = asyncio.create_task(self._drive(self._driver))
+        await asyncio.sleep(0)  # a task that is cancelled before its first step would never clean up
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.cancel()
+        if self._task is not None:
+            await _settled(self._task)
+
+    async def _drive(self, driver: Driver) -> None:
+        try:
+            await driver.drive(self._task_message)
+            self._error = driver.error
+        except BaseException as error:
+            self._error = error
+            if not isinstance(error, Exception):
+                raise
+        finally:
+            self._result = self._outcome(driver)
+            if isinstance(self._error, GlassloopError):
+                self._error.result = self._result
+            self.emit(Finished(self._result, self._error))
+
+    def unheard(self) -> None:
+        """Nobody will iterate this run: keep no events."""
+        self._listening = False
+
+    def emit(self, event: Event) -> None:
+        """Where the driver's events arrive."""
+        if self._listening:
+            self._events.append(event)
+            self._news.set()
+
+    def _outcome(self, driver: Driver) -> Result[T]:
+        finish, spent = driver.finish, driver.controller.spent
+        reason: StopReason = finish.stop_reason if finish else "failed"
+        text = finish.text if finish else ""
+        return Result(
+            text=text,
+            output=self._read_output(text, reason),
+            stop_reason=reason,
+            rounds=driver.rounds,
+            usage=spent.usage,
+            cost=spent.cost,
+            mends=tuple(driver.mends),
+            entries=tuple(driver.controller.entries),
+            session=self.session,
+            run_id=driver.run_id,
+            seconds=spent.seconds,
+        )
+
+    # ── what people do with it ───────────────────────────────────────────
+
+    @property
+    def result(self) -> Result[T]:
+        """The outcome; while the run goes on, how it stands now."""
+        if self._result is not None:
+            return self._result
+        if self._driver is None:
+            raise ConfigError("this run has not started: use `async with agent.stream(...) as run`")
+        return self._outcome(self._driver)
+
+    async def wait(self) -> Result[T]:
+        """Let the run end and give its result. Raises its error. If the waiting is cancelled, so is the run."""
+        if self._task is None:
+            raise ConfigError("this run has not started: use `async with agent.stream(...) as run`")
+        try:
+            await asyncio.shield(self._task)
+        except asyncio.CancelledError:
+            self.cancel()
+            await _settled(self._task)
+            raise
+        if self._error is not None:
+            raise self._error
+        return self.result
+
+    def cancel(self) -> None:
+        """Stop the stream and the tools, close every open call, and keep the session in a state to go on from."""
+        if self._task is not None and not self._task.done():
+            self._task.cancel()
+
+    def steer(self, text: str | Part | Sequence[Part]) -> None:
+        """Say something to the model before its next call."""
+        self.inbox.append(User(parts_of(text), "steer"))
+
+    def follow_up(self, text: str | Part | Sequence[Part]) -> None:
+        """Say something when the run would have ended; it goes on with that."""
+        self.follow_ups.append(User(parts_of(text), "follow_up"))
+
+    async def __aiter__(self) -> AsyncIterator[Event]:
+        if self._driver is None:
+            raise ConfigError("this run has not started: use `async with agent.stream(...) as run`")
+        while True:
+            while self._events:
+                event = self._events.popleft()
+                yield event
+                if isinstance(event, Finished):
+                    if event.error is not None:
+                        raise event.error
+                    return
+            self._news.clear()
+            await self._news.wait()
+
+
+class SyncRun(Generic[T]):
+    """A `Run` for code that is not async. Use it as `with agent.stream_sync(...) as run`."""
+
+    def __init__(self, run: Run[T]) -> None:
+        self._run = run
+        self._queue: queue.SimpleQueue[Event | None] = queue.SimpleQueue()
+        self._pump: Any = None
+
+    def __enter__(self) -> SyncRun[T]:
+        self._pump = background.submit(self._drain())
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.cancel()
+        with suppress(Exception):
+            self._pump.result()
+
+    async def _drain(self) -> Result[T]:
+        try:
+            async with self._run as run:
+                with suppress(GlassloopError):
+                    async for event in run:
+                        self._queue.put(event)
+                return await run.wait()
+        finally:
+            self._queue.put(None)
+
+    def __iter__(self) -> Iterator[Event]:
+        try:
+            while (event := self._queue.get()) is not None:
+                yield event
+        except KeyboardInterrupt:
+            self.cancel()
+            raise
+        self._pump.result()
+
+    @property
+    def result(self) -> Result[T]:
+        """The outcome; waits for the run to end, and raises its error."""
+        result: Result[T] = self._pump.result()
+        return result
+
+    def cancel(self) -> None:
+        """See `Run.cancel`."""
+        background.loop().call_soon_threadsafe(self._run.cancel)
+
+    def steer(self, text: str | Part | Sequence[Part]) -> None:
+        """See `Run.steer`."""
+        self._run.steer(text)
+
+    def follow_up(self, text: str | Part | Sequence[Part]) -> None:
+        """See `Run.follow_up`."""
+        self._run.follow_up(text)
+
+
+async def _settled(task: asyncio.Task[None]) -> None:
+    """Wait until a task is over, whatever it ended with, even if we are cancelled again meanwhile."""
+    await asyncio.wait([task])

@@ -1,0 +1,139 @@
+"""The answer to one HTTP request, as it arrives: decoded, limited, on the clock. What it means is not known here."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any
+
+import aiohttp
+from aiohttp import hdrs
+
+from glassloop.core.errors import ConnectionLost, EndpointError, StreamStalled
+from glassloop.core.recording import Recorder
+from glassloop.models.decoding import BadCoding, Decoder, TooLarge
+from glassloop.models.watch import BodyWatch
+
+
+class Answer:
+    """The answer to one request: its head, and its body read piece by piece with `read()`.
+
+    It must be closed. Closing after the last byte gives the connection back to the pool; closing before
+    hangs up.
+    """
+
+    __slots__ = (
+        "_decoder",
+        "_ended",
+        "_protocol",
+        "_recorder",
+        "_response",
+        "_watch",
+        "headers",
+        "status",
+        "url",
+    )
+
+    def __init__(
+        self, response: aiohttp.ClientResponse, watch: BodyWatch, recorder: Recorder, limit: int, url: str
+    ) -> None:
+        self.status = response.status
+        self.headers: Mapping[str, str] = response.headers
+        self.url = url
+        self._response = response
+        # Only a body that ends with its connection can be mistaken for whole after a reset.
+        until_eof = response.content_length is None and hdrs.TRANSFER_ENCODING not in response.headers
+        self._protocol: Any = response.connection.protocol if until_eof and response.connection else None
+        self._watch = watch
+        self._recorder = recorder
+        self._ended = False
+        self._decoder = Decoder(response.headers.get(hdrs.CONTENT_ENCODING, ""), limit)
+
+    async def read(self) -> bytes:
+        """More of the body, decoded; b"" at its end.
+
+        Raises `StreamStalled` past a deadline, `ConnectionLost` when the endpoint hung up early, and
+        `EndpointError` for a body that is too large or cannot be decoded.
+        """
+        while not self._ended:
+            self._watch.begin()
+            try:
+                data = await self._response.content.readany()
+            except aiohttp.ClientError as error:
+                lost = ConnectionLost("The endpoint hung up before its answer was complete", url=self.url)
+                raise self._broken(lost) from error
+            except StreamStalled as error:
+                raise self._broken(error) from None
+            finally:
+                self._watch.end()
+            data = self._decoded(data) if data else self._last()
+            if data:
+                self._recorder.received(data)
+                return data
+        return b""
+
+    def content_came(self) -> None:
+        """Tells the clock that something other than a keep-alive arrived."""
+        self._watch.content_came()
+
+    def nearly_over(self) -> None:
+        """Tells the clock that the reply is complete, whatever the endpoint still sends."""
+        self._watch.nearly_over()
+
+    async def body(self) -> bytes:
+        """The whole rest of the body."""
+        pieces: list[bytes] = []
+        while data := await self.read():
+            pieces.append(data)
+        return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+
+    async def drain(self, seconds: float) -> None:
+        """After a stream's own end marker: wait briefly for the body's end, so that the connection can be reused."""
+        try:
+            async with asyncio.timeout(seconds):
+                while await self.read():
+                    pass
+        except (TimeoutError, EndpointError):
+            pass
+
+    def close(self) -> None:
+        self._watch.close()
+        if not self._ended:
+            self._ended = True
+            self._recorder.ended("closed before its end")
+        if not self._response.closed:
+            self._response.close()
+
+    def _decoded(self, data: bytes) -> bytes:
+        try:
+            return self._decoder.feed(data)
+        except TooLarge:
+            error = EndpointError("The endpoint's answer is larger than the limit, and was not read further")
+        except BadCoding as bad:
+            error = EndpointError(str(bad))
+        error.url, error.status = self.url, self.status
+        raise self._broken(error)
+
+    def _last(self) -> bytes:
+        """At the end of the body: what was held back, unless the end came too early."""
+        lost = self._protocol.exception() if self._protocol is not None else None
+        if isinstance(lost, OSError) and not isinstance(lost, aiohttp.ServerDisconnectedError):
+            raise self._broken(
+                ConnectionLost(f"The endpoint reset the connection ({words_of(lost)})", url=self.url)
+            )
+        if self._decoder.cut:
+            raise self._broken(ConnectionLost("The compressed answer ended early", url=self.url))
+        self._ended = True
+        self._recorder.ended(None)
+        return self._decoder.finish()
+
+    def _broken(self, error: EndpointError) -> EndpointError:
+        self._ended = True
+        self._recorder.ended(str(error.args[0]))
+        self._response.close()
+        return error
+
+
+def words_of(error: BaseException) -> str:
+    """What an exception says, on one line."""
+    return " ".join(str(error).split())[:300] or type(error).__name__

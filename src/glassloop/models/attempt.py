@@ -1,0 +1,166 @@
+"""One request and its answer: sent, redirected, read. What a failure means is `operation.py`'s business."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from urllib.parse import urljoin
+
+from glassloop.core.entries import Reply
+from glassloop.core.errors import ConnectionLost, RequestRejected, StreamStalled
+from glassloop.core.events import Delta
+from glassloop.core.recording import Recorder
+from glassloop.core.tools import ToolSpec
+from glassloop.models.answer import Answer
+from glassloop.models.http import Client
+from glassloop.models.urls import may_follow
+from glassloop.wire.reply import Failure, read_body
+from glassloop.wire.stream import StreamReader
+
+_REDIRECTS = frozenset((301, 302, 303, 307, 308))
+_MOST_REDIRECTS = 3
+_DRAIN_SECONDS = 0.25
+_KEEP_ALIVE = (b":", b"\n", b"\r")
+_REQUEST_IDS = (
+    "x-request-id",
+    "request-id",
+    "x-generation-id",
+    "x-ds-trace-id",
+    "x-amzn-requestid",
+    "cf-ray",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """Everything that one request needs. `tools` are by the names under which they are sent."""
+
+    url: str
+    headers: Mapping[str, str]
+    body: bytes
+    tools: Mapping[str, ToolSpec]
+    tool_mode: str
+    streamed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """An answer that is no reply."""
+
+    status: int
+    headers: Mapping[str, str]
+    failure: Failure
+
+
+@dataclass(frozen=True, slots=True)
+class Broken:
+    """The connection failed or stalled. `partial` is what had come until then, None for nothing."""
+
+    error: ConnectionLost | StreamStalled
+    partial: Reply | None
+
+
+class Attempt:
+    """Reads one answer: `open()`, then `more()` until it gives nothing, then `outcome`; always `close()`."""
+
+    __slots__ = ("_answer", "_client", "_question", "_reader", "_recorder", "outcome", "request_id", "url")
+
+    def __init__(self, client: Client, question: Question, recorder: Recorder) -> None:
+        self._client = client
+        self._question = question
+        self._recorder = recorder
+        self._answer: Answer | None = None
+        self._reader: StreamReader | None = None
+        self.outcome: Reply | Refused | Broken | None = None
+        self.request_id: str | None = None
+        self.url = question.url
+
+    @property
+    def status(self) -> int | None:
+        """The HTTP status, None before any answer."""
+        return self._answer.status if self._answer is not None else None
+
+    async def open(self) -> None:
+        """Send the request, and again wherever it is redirected to, as far as its key may go.
+
+        A redirected POST stays a POST, also after 301 to 303: asking with GET would ask for something else.
+        """
+        question = self._question
+        for _ in range(_MOST_REDIRECTS + 1):
+            try:
+                answer = await self._client.send(
+                    "POST", self.url, question.headers, question.body, self._recorder
+                )
+            except (ConnectionLost, StreamStalled) as error:
+                self.outcome = Broken(error, None)
+                return
+            target = answer.headers.get("Location") if answer.status in _REDIRECTS else None
+            if target is None:
+                self._answer = answer
+                self.request_id = next(
+                    (answer.headers[name] for name in _REQUEST_IDS if name in answer.headers), None
+                )
+                return
+            answer.close()
+            self.url = _followed(self.url, target, answer.status)
+        raise RequestRejected(f"The endpoint redirected more than {_MOST_REDIRECTS} times", url=self.url)
+
+    async def more(self) -> list[Delta]:
+        """The next deltas, at least one; none at the end."""
+        if self._answer is None or self.outcome is not None:
+            return []
+        try:
+            return await self._read(self._answer)
+        except (ConnectionLost, StreamStalled) as error:
+            error.status, error.request_id = self._answer.status, self.request_id
+            self.outcome = self._after_break(error)
+            return self._reader.tail if self._reader is not None else []
+
+    def close(self) -> None:
+        if self._answer is not None:
+            self._answer.close()
+
+    async def _read(self, answer: Answer) -> list[Delta]:
+        question = self._question
+        if not question.streamed:
+            body = await answer.body()
+            self._settle(read_body(body, question.tools, tool_mode=question.tool_mode), answer)
+            return []
+        reader = self._reader
+        if reader is None:
+            reader = self._reader = StreamReader(question.tools, tool_mode=question.tool_mode)
+        while not reader.ended and (data := await answer.read()):
+            deltas = reader.feed(data)
+            if deltas or (reader.saw_content and not data.startswith(_KEEP_ALIVE)):
+                answer.content_came()
+            if reader.done:
+                answer.nearly_over()
+            if deltas:
+                return deltas
+        if reader.ended:
+            await answer.drain(_DRAIN_SECONDS)
+        self._settle(reader.finish(), answer)
+        return reader.tail
+
+    def _settle(self, read: Reply | Failure, answer: Answer) -> None:
+        self.outcome = read if isinstance(read, Reply) else Refused(answer.status, answer.headers, read)
+
+    def _after_break(self, error: ConnectionLost | StreamStalled) -> Reply | Broken:
+        """A stream that had said its last word before it broke is whole; else what came of it is partial."""
+        if self._reader is None:
+            return Broken(error, None)
+        read = self._reader.finish()
+        return read if isinstance(read, Reply) else Broken(error, read.partial)
+
+
+def _followed(url: str, location: str, status: int) -> str:
+    """Where a redirect leads, if the request may be sent there."""
+    target = urljoin(url, location)
+    if not may_follow(url, target):
+        raise RequestRejected(
+            f"The endpoint redirects to {target!r}, another server, where neither the question nor the key is sent",
+            status=status,
+            url=url,
+            hint="If that is where it moved, set it as the base URL.",
+        )
+    return target

@@ -1,0 +1,302 @@
+"""One model operation: ask, read, and on failure retry, adapt or raise, until there is a reply.
+
+What a refusal means is `wire/rejection`'s business; what is done about it is decided here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import time
+from collections.abc import AsyncGenerator, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from glassloop.core.entries import Mend, Reply
+from glassloop.core.errors import (
+    ConnectionLost,
+    ContentFiltered,
+    ContextOverflow,
+    EmptyReply,
+    EndpointError,
+    RateLimited,
+    RequestRejected,
+)
+from glassloop.core.events import Learned, Retrying, Warned
+from glassloop.core.recording import Recorder
+from glassloop.models.attempt import Attempt, Broken, Question, Refused
+from glassloop.models.learning import Learning
+from glassloop.models.model import ModelRequest, Said
+from glassloop.models.patience import Patience
+from glassloop.models.profiles import Learnt, lesson
+from glassloop.wire.completion import FailureReason
+from glassloop.wire.names import with_unique_ids
+from glassloop.wire.rejection import Adapt, Judgement, Overflow, Raise, Retry, Salvage, Sent, judge
+from glassloop.wire.textcalls import find_calls
+
+if TYPE_CHECKING:
+    from glassloop.models.endpoint import Endpoint
+
+_POSSIBLE_NAME = re.compile(r"[^\W\d][\w.:/-]*")
+"""What a tool could be called."""
+
+_BROKEN_BODIES: Mapping[FailureReason, tuple[str, type[EndpointError], int | None]] = {
+    "not_json": ("The answer is no JSON", ConnectionLost, None),
+    "empty_body": ("The answer is empty", EmptyReply, None),
+    "no_choices": ("The answer holds no choices", EmptyReply, 2),
+    "error_finish": ("The model's turn ended in an error", EndpointError, None),
+    "html": ("The answer is a web page, not JSON; is the base URL right?", RequestRejected, 1),
+}
+"""Bodies that are no reply though HTTP claims success: what to say, what to raise, how often to retry."""
+
+_THROTTLED = re.compile(r"rate|throttl|too many|overload|capacity|concurren", re.IGNORECASE)
+_QUOTED = 500
+
+
+async def answer(endpoint: Endpoint, request: ModelRequest, recorder: Recorder) -> AsyncGenerator[Said, None]:
+    """Ask until there is a reply; the events on the way, and the reply last. Raises `EndpointError`."""
+    operation = _Operation(endpoint, request)
+    shown = False
+    while True:
+        attempt = operation.attempt(recorder)
+        try:
+            await attempt.open()
+            while deltas := await attempt.more():
+                shown = True
+                for delta in deltas:
+                    yield delta
+        finally:
+            attempt.close()
+        step = operation.next_step(attempt)
+        for event in operation.events():
+            yield event
+        if isinstance(step, Reply):
+            yield step
+            return
+        yield replace(step, discard=shown)
+        shown = False
+        if isinstance(step, Retrying) and step.wait_seconds:
+            await asyncio.sleep(step.wait_seconds)
+
+
+class _Operation:
+    """The state of one operation: what was tried, what it taught, and the best that came of it."""
+
+    def __init__(self, endpoint: Endpoint, request: ModelRequest) -> None:
+        self._endpoint = endpoint
+        self._request = request
+        self._learning = Learning(endpoint)
+        self._patience = Patience(endpoint.retries)
+        self._encoder = endpoint.encoder
+        self._question: Question
+        self._partial: Reply | None = None
+        self._ended_early = False
+        self._whole = False  # ask without streaming
+        self._events: list[Learned] = []
+
+    def attempt(self, recorder: Recorder) -> Attempt:
+        """The next request, with all that is known by now."""
+        endpoint, request = self._endpoint, self._request
+        self._encoder = encoder = self._learning.encoder()
+        profile = encoder.profile
+        streamed = profile.streams(endpoint.streamed and not self._whole, tools=bool(request.tools))
+        body = encoder.encode(
+            endpoint.model, request.entries, request.tools, request.settings, stream=streamed
+        )
+        named = str if profile.text_tools else encoder.wire_name
+        tools = {named(tool.name): tool for tool in request.tools}
+        self._question = Question(endpoint.url, endpoint.headers, body, tools, profile.tool_mode, streamed)
+        return Attempt(endpoint.client, self._question, recorder)
+
+    def events(self) -> list[Warned | Learned]:
+        """What is to be said beside the step itself."""
+        learned, self._events = self._events, []
+        return [*self._endpoint.warnings(), *learned]
+
+    def next_step(self, attempt: Attempt) -> Reply | Retrying | Learned:
+        """The reply, or what is announced before the next attempt. Raises `EndpointError`."""
+        outcome = attempt.outcome
+        assert outcome is not None, "the attempt was not read to its end"
+        try:
+            match outcome:
+                case Reply():
+                    return self._replied(outcome, attempt)
+                case Broken(error, partial):
+                    self._keep(partial)
+                    return self._again(str(error.args[0]), error)
+                case Refused():
+                    self._keep(outcome.failure.partial)
+                    return self._refused(outcome, attempt)
+        except EndpointError as error:
+            self._complete(error, attempt)
+            raise
+
+    # ── a reply ──────────────────────────────────────────────────────────
+
+    def _replied(self, reply: Reply, attempt: Attempt) -> Reply | Retrying:
+        if reply.refused and reply.is_empty:
+            raise ContentFiltered(
+                f"The provider's filter withheld the answer (finish reason {reply.finish_reason})"
+            )
+        garbled = any(_is_debris(call.name) for call in reply.tool_calls)
+        if garbled and self._question.streamed:
+            self._whole = True
+            return Retrying("a streamed tool call came garbled; asking without streaming", 1)
+        self._learning.keep()
+        if attempt.url != self._question.url:
+            self._learn("redirect", f"requests go to {attempt.url}", Learnt(url=attempt.url))
+        if self._whole and reply.tool_calls and not garbled:
+            change = Learnt({"stream_with_tools": False})
+            self._learn("streamed_calls", "replies are not streamed where there are tools", change)
+        return self._finished(reply, attempt)
+
+    def _finished(self, reply: Reply, attempt: Attempt) -> Reply:
+        """The reply with the tools' real names, and with ids that are unique in the conversation."""
+        calls = reply.tool_calls
+        if calls:
+            back = self._encoder.names_back
+            entries = self._request.entries
+            used = {call.id for entry in entries if isinstance(entry, Reply) for call in entry.tool_calls}
+            named = [replace(call, name=back.get(call.name, call.name)) for call in calls]
+            calls = with_unique_ids(named, len(entries), used)
+        elif reply.response_id:
+            return reply
+        return replace(reply, tool_calls=calls, response_id=reply.response_id or attempt.request_id)
+
+    def _keep(self, partial: Reply | None) -> None:
+        """Of all attempts that broke off, keep the longest text."""
+        if partial is not None and (self._partial is None or len(partial.text) > len(self._partial.text)):
+            self._partial = partial
+
+    # ── no reply ─────────────────────────────────────────────────────────
+
+    def _refused(self, refused: Refused, attempt: Attempt) -> Reply | Retrying | Learned:
+        failure, status = refused.failure, refused.status
+        if failure.reason == "cut_off":
+            return self._cut_off(refused, attempt)
+        verdict = self._judged(refused)
+        if status < 400 and failure.reason in _BROKEN_BODIES and _says_nothing(verdict):
+            words, kind, limit = _BROKEN_BODIES[failure.reason]
+            return self._again(
+                words, kind(words, status=status, provider_text=failure.text[:_QUOTED]), limit=limit
+            )
+        match verdict:
+            case Retry(after, reason, limit):
+                return self._again(reason, _still_failing(refused, verdict), asked=after, limit=limit)
+            case Adapt():
+                return self._adapt(verdict, status)
+            case Salvage():
+                return self._salvaged(verdict, attempt) or self._refused(refused, attempt)
+            case Overflow(window, words):
+                self._learning.keep()
+                raise _overflow(window, words, status)
+            case Raise(error):
+                if status in (404, 405, 410) and self._endpoint.forget_move(self._question.url):
+                    return Retrying(
+                        "nothing is where requests were redirected to; asking the base URL again", 1
+                    )
+                raise error
+
+    def _judged(self, refused: Refused) -> Judgement:
+        """What `wire/rejection` says. A turn that ended in an error holds only the model's words, no provider's."""
+        failure = refused.failure
+        if failure.reason == "error_finish":
+            return Retry(None, "the model's turn ended in an error")
+        sent = Sent.of(self._question.body, self._encoder.profile, self._learning.tried)
+        return judge(refused.status, refused.headers, failure.payload, failure.text, sent, now=time.time())
+
+    def _cut_off(self, refused: Refused, attempt: Attempt) -> Reply | Retrying:
+        """A body that ended in order, but before its reply did. Twice in a row, it is how this endpoint ends them."""
+        partial = refused.failure.partial
+        if (
+            self._question.streamed
+            and partial is not None
+            and partial.text.strip()
+            and not partial.tool_calls
+        ):
+            if self._ended_early or self._endpoint.learnt.no_terminal:
+                self._learn(
+                    "no_terminal", "streams may end without a finish reason", Learnt(no_terminal=True)
+                )
+                return self._finished(_taken_as_whole(self._partial or partial), attempt)
+            self._ended_early = True
+        words = "The answer ended before it was complete"
+        return self._again(words, ConnectionLost(words, status=refused.status))
+
+    def _adapt(self, verdict: Adapt, status: int) -> Learned:
+        learned = self._learning.adapt(verdict, self._encoder.profile)
+        if learned is None:
+            words = "The endpoint refuses this request, also after it was changed as it asked"
+            raise RequestRejected(words, status=status, provider_text=verdict.words)
+        return learned
+
+    def _salvaged(self, verdict: Salvage, attempt: Attempt) -> Reply | None:
+        """The endpoint could not read the model's call and quotes it; None if we cannot either."""
+        self._learning.tried.add("salvage")
+        found = find_calls(verdict.text, self._question.tools)
+        if not found.calls:
+            return None
+        mend = Mend(
+            "refused_generation", "the endpoint could not read the model's call; it was read from the error"
+        )
+        reply = Reply(
+            found.content, tool_calls=found.calls, finish_reason="tool_calls", mends=(*found.mends, mend)
+        )
+        return self._finished(reply, attempt)
+
+    def _again(
+        self, reason: str, error: EndpointError, *, asked: float | None = None, limit: int | None = None
+    ) -> Retrying:
+        return self._patience.again(self._endpoint.masked(reason), error, asked=asked, limit=limit)
+
+    def _learn(self, code: str, change: str, learnt: Learnt) -> None:
+        """Keep something that no refusal taught, and say so unless it was known."""
+        if self._endpoint.learn(lesson(code, change), learnt):
+            self._events.append(Learned(code, change))
+
+    def _complete(self, error: EndpointError, attempt: Attempt) -> None:
+        """Put into the error all that is known of the exchange, secrets masked, and what came of the reply."""
+        masked = self._endpoint.masked
+        error.args = (masked(str(error.args[0])),)
+        error.provider_text = masked(error.provider_text)
+        error.request_id = error.request_id or attempt.request_id
+        error.url = attempt.url
+        if self._partial is not None and not self._partial.is_empty:
+            error.partial = self._partial  # type: ignore[attr-defined]
+
+
+def _is_debris(name: str) -> bool:
+    """Whether a call's name can be no tool's, misspelt or invented: a broken parser's debris."""
+    return bool(name.strip()) and not _POSSIBLE_NAME.fullmatch(name.strip())
+
+
+def _says_nothing(verdict: Judgement) -> bool:
+    """Whether the words of a body gave no better reason than that it is no reply."""
+    return isinstance(verdict, Retry) or (
+        isinstance(verdict, Raise) and type(verdict.error) is RequestRejected
+    )
+
+
+def _taken_as_whole(partial: Reply) -> Reply:
+    mend = Mend("no_terminal", "the stream ended without a finish reason, as this endpoint's streams do")
+    return replace(partial, cut_off=False, mends=(*partial.mends, mend))
+
+
+def _overflow(window: int | None, words: str, status: int) -> ContextOverflow:
+    error = ContextOverflow("The conversation does not fit into the model's context window", status=status)
+    error.window, error.provider_text = window, words
+    return error
+
+
+def _still_failing(refused: Refused, verdict: Retry) -> EndpointError:
+    """What to raise when retries have not helped."""
+    status, words = refused.status, verdict.reason
+    if status != 429 and not _THROTTLED.search(words):
+        return EndpointError(
+            "The endpoint failed, also after all retries", status=status, provider_text=words
+        )
+    error = RateLimited(
+        "The endpoint is still throttling after all retries", status=status, provider_text=words
+    )
+    error.wait_seconds = verdict.after
+    return error

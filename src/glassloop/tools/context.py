@@ -1,0 +1,27 @@
+"""`ToolContext`: what a running tool may know of the call that it serves. Nothing here reaches the model."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+
+def _nobody_listens(text: str) -> None:
+    """Progress outside a run goes nowhere."""
+
+
+@dataclass(frozen=True, slots=True)
+class ToolContext:
+    """Given to a parameter annotated `ToolContext`; the model never sees that parameter.
+
+    `key` is the same whenever this very call runs again after a crash: pass it on to services that
+    take an idempotency key. `progress(text)` shows a word to people while the tool runs, from any
+    thread.
+    """
+
+    run_id: str = ""
+    seq: int = 0
+    call_id: str = ""
+    key: str = ""
+    agent: str = ""
+    progress: Callable[[str], None] = _nobody_listens

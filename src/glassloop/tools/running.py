@@ -1,0 +1,121 @@
+"""One function call, run to its outcome: sync ones in a thread of their own, with a time limit for both.
+
+A thread cannot be stopped and an async function may refuse to; what outlives its time is let go and
+said to be so. Nothing here knows of models, approval or results' text.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import inspect
+import threading
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+GRACE = 2.0
+"""Seconds that a cancelled async tool has for cleaning up before it is let go."""
+
+
+@dataclass(frozen=True, slots=True)
+class Returned:
+    """It returned `value`."""
+
+    value: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Raised:
+    """It raised `error`."""
+
+    error: BaseException
+
+
+@dataclass(frozen=True, slots=True)
+class TimedOut:
+    """It was still running when its time was over."""
+
+
+Outcome = Returned | Raised | TimedOut
+
+
+async def run(function: Callable[[], Any], finish: Callable[[Any], Any], timeout: float | None) -> Outcome:
+    """Call `function`, apply `finish` where it ran, and wait at most `timeout` seconds (None: for ever).
+
+    Raises only `CancelledError`, when the caller is cancelled, and `KeyboardInterrupt`.
+    """
+    task = asyncio.create_task(_outcome(function, finish))
+    try:
+        await asyncio.wait({task}, timeout=timeout)
+    except asyncio.CancelledError:
+        await _stop(task)
+        raise
+    if not task.done():
+        await _stop(task)
+        return TimedOut()
+    return Raised(asyncio.CancelledError("it cancelled itself")) if task.cancelled() else task.result()
+
+
+async def _stop(task: asyncio.Task[Outcome]) -> None:
+    task.cancel()
+    await asyncio.wait({task}, timeout=GRACE)
+
+
+async def _outcome(function: Callable[[], Any], finish: Callable[[Any], Any]) -> Outcome:
+    try:
+        if _is_async(function):
+            return Returned(finish(await function()))
+        value = await _in_thread(partial(_finished, function, finish))
+        return Returned(finish(await value) if inspect.isawaitable(value) else value)
+    except (asyncio.CancelledError, KeyboardInterrupt, GeneratorExit):
+        raise
+    except BaseException as error:  # a tool may call sys.exit(); that is its failure, not ours
+        return Raised(error)
+
+
+def _finished(function: Callable[[], Any], finish: Callable[[Any], Any]) -> Any:
+    """In the thread: a plain function that hands out a coroutine gets it awaited on the loop instead."""
+    value = function()
+    return value if inspect.isawaitable(value) else finish(value)
+
+
+def _is_async(function: Any) -> bool:
+    inner = function.func if isinstance(function, partial) else function
+    return inspect.iscoroutinefunction(inner) or inspect.iscoroutinefunction(type(inner).__call__)
+
+
+def _in_thread(function: Callable[[], Any]) -> Awaitable[Any]:
+    """Run in a daemon thread: a hung tool then delays neither other tools nor the end of the program.
+
+    A thread per call instead of a pool: a pool that hung tools have filled would stop every later one.
+    """
+    loop = asyncio.get_running_loop()
+    future: asyncio.Future[Any] = loop.create_future()
+
+    def settle(value: Any, error: BaseException | None) -> None:
+        if future.done():
+            return
+        if error is None:
+            future.set_result(value)
+        else:
+            future.set_exception(error)
+
+    def work() -> None:
+        value: Any = None
+        error: BaseException | None = None
+        try:
+            value = function()
+        except StopIteration as stop:  # which a future refuses to carry
+            error = RuntimeError(f"StopIteration: {stop}")
+        except BaseException as raised:
+            error = raised
+        try:
+            loop.call_soon_threadsafe(settle, value, error)
+        except RuntimeError:  # the loop is closed: nobody waits for this tool any more
+            return
+
+    context = contextvars.copy_context()
+    threading.Thread(target=context.run, args=(work,), name="glassloop tool", daemon=True).start()
+    return future

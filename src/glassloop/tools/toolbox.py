@@ -1,0 +1,189 @@
+"""A set of tools: where calls are prepared and run. `Tools` is one of the four replaceable parts."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from time import monotonic
+from typing import Any, Protocol
+
+from glassloop.core.entries import Part, ResultState, Text, ToolCall, ToolResult
+from glassloop.core.errors import ToolDefinitionError
+from glassloop.core.tools import ToolSpec, Verdict
+from glassloop.tools.approval import Policy, Ruling, by_tool_and_origin, question, visible
+from glassloop.tools.calls import explain, first_few, fit_arguments
+from glassloop.tools.context import ToolContext
+from glassloop.tools.output import Spill, capped, parts_from, text_of_error
+from glassloop.tools.running import Raised, Returned, run
+from glassloop.tools.schema import BadArguments
+from glassloop.tools.tool import Tool, as_tool
+from glassloop.tools.wording import nearest
+
+_NAME_SHOWN = 80
+
+
+class Tools(Protocol):
+    """What an agent may do. Authorisation, quotas and audit wrap `execute`."""
+
+    @property
+    def specs(self) -> tuple[ToolSpec, ...]:
+        """The tools as the model sees them, in a fixed order."""
+
+    def prepare(self, call: ToolCall) -> Verdict:
+        """Judge a call: ready, a problem, or to be asked about. Pure; never raises."""
+
+    async def execute(self, verdict: Verdict, context: ToolContext) -> ToolResult:
+        """Run a prepared call that may run. Raises nothing but `CancelledError`."""
+
+    def is_sequential(self, name: str) -> bool:
+        """Whether the tool must not run beside another call."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Bound:
+    """A prepared call: the tool and the Python values for its parameters."""
+
+    tool: Tool
+    values: Mapping[str, Any]
+
+
+class Toolbox:
+    """The tools of an agent.
+
+    `policy` rules on who must be asked. Outputs that are too long to show are kept in `spill`; by
+    default in a private temporary folder that goes with the toolbox. Raises `ToolDefinitionError` for
+    two tools of one name.
+    """
+
+    def __init__(
+        self,
+        tools: Iterable[Tool | Callable[..., Any]] = (),
+        *,
+        policy: Policy = by_tool_and_origin,
+        spill: Path | None = None,
+    ) -> None:
+        self._tools: dict[str, Tool] = {}
+        for each in map(as_tool, tools):
+            if other := self._tools.get(each.name):
+                raise ToolDefinitionError(
+                    f"Two tools are named `{each.name}` ({other.where} and {each.where})."
+                    ' Rename one: @tool(name="...").'
+                )
+            self._tools[each.name] = each
+        self._policy = policy
+        self._spill = Spill(spill)
+        self._specs = tuple(each.spec for each in self._tools.values())
+
+    @property
+    def specs(self) -> tuple[ToolSpec, ...]:
+        return self._specs
+
+    def is_sequential(self, name: str) -> bool:
+        return name in self._tools and self._tools[name].sequential
+
+    def prepare(self, call: ToolCall) -> Verdict:
+        """Judge a call without any effect. A ready verdict's `text` says what was coerced, if anything."""
+        tool = self._tools.get(call.name)
+        if call.problem is not None:
+            return Verdict(call, "problem", text=call.problem)
+        if tool is None:
+            return Verdict(call, "problem", text=self._no_such_tool(call.name))
+        verdict = Verdict(call, "problem", effect=tool.effect, tool_hash=tool.hash)
+        try:
+            fitted = fit_arguments(call, tool.name, tool.parameters)
+            verdict = replace(verdict, arguments=fitted.arguments)
+            problems, values = fitted.problems, {} if fitted.problems else tool.bind(fitted.arguments)
+        except BadArguments as bad:
+            problems = tuple(bad.problems)
+        except Exception as error:  # a validator of the user's own, or a schema that is none
+            problems = (text_of_error(error),)
+        if problems:
+            return replace(verdict, text=explain(tool.name, problems, tool.parameters))
+        return self._ruled(replace(verdict, bound=_Bound(tool, values)), tool, fitted.changes)
+
+    async def execute(self, verdict: Verdict, context: ToolContext) -> ToolResult:
+        """Run the call, time it and cap what it says. Failures of any kind are results."""
+        started = monotonic()
+        call = verdict.call
+        try:
+            parts, state = await self._run(verdict, context)
+        except Exception as error:  # a stored verdict whose values no longer bind
+            parts, state = (Text(text_of_error(error)),), "error"
+        return ToolResult(call.id, call.name, parts, state, monotonic() - started)
+
+    def _ruled(self, verdict: Verdict, tool: Tool, changes: tuple[str, ...]) -> Verdict:
+        try:
+            ruling = self._policy(tool, verdict.arguments)
+        except Exception as error:  # a rule that cannot be computed must not let the call through
+            ruling = Ruling("ask", f"its approval rule failed with {text_of_error(error)}")
+        match ruling.outcome:
+            case "deny":
+                reason = f": {ruling.reason}" if ruling.reason else ""
+                return replace(verdict, bound=None, text=f"`{tool.name}` is not allowed here{reason}")
+            case "ask":
+                return replace(verdict, outcome="ask", text=question(tool, verdict.arguments, ruling.reason))
+        return replace(verdict, outcome="ready", text="; ".join(first_few(changes)))
+
+    def _no_such_tool(self, name: str) -> str:
+        available = ", ".join(self._tools) or "none"
+        if not name.strip():
+            return f"The call names no tool, so nothing ran. Available: {available}."
+        shown = visible(name if len(name) <= _NAME_SHOWN else name[:_NAME_SHOWN] + "…")
+        close = nearest(name[:_NAME_SHOWN], list(self._tools))
+        hint = f" Did you mean `{close[0]}`?" if close else ""
+        return f"There is no tool `{shown}`, so nothing ran.{hint} Available: {available}."
+
+    async def _run(self, verdict: Verdict, context: ToolContext) -> tuple[tuple[Part, ...], ResultState]:
+        if verdict.outcome == "problem":
+            return (Text(verdict.text),), "error"
+        bound = verdict.bound if isinstance(verdict.bound, _Bound) else self._bound_again(verdict)
+        if bound is None:
+            return (
+                Text(f"`{verdict.call.name}` is not the tool any more that this call was judged by."),
+            ), "refused"
+        tool = bound.tool
+        show = _showing(tool, self._spill)
+        outcome = await run(_call(bound, context), show, tool.timeout)
+        match outcome:
+            case Returned(value):
+                return value, "ok"
+            case Raised(error):
+                return show(error), "error"
+        return _out_of_time(tool)
+
+    def _bound_again(self, verdict: Verdict) -> _Bound | None:
+        """A verdict that was stored has lost its values: bind them anew, if the tool is still the same."""
+        tool = self._tools.get(verdict.call.name)
+        if tool is None or tool.hash != verdict.tool_hash:
+            return None
+        return _Bound(tool, tool.bind(verdict.arguments))
+
+
+def _out_of_time(tool: Tool) -> tuple[tuple[Part, ...], ResultState]:
+    if tool.effect == "once":
+        words = f"`{tool.name}` was started and had not ended after {tool.timeout:g} seconds"
+        return (
+            Text(f"{words}: outcome unknown, check whether it took effect before repeating it."),
+        ), "unknown"
+    return (Text(f"`{tool.name}` had not ended after {tool.timeout:g} seconds and was given up."),), "error"
+
+
+def _call(bound: _Bound, context: ToolContext) -> Callable[[], Any]:
+    """The function with all that it takes. Its progress is passed on from whatever thread it runs in."""
+    if bound.tool.context_parameter is None:
+        return partial(bound.tool.function, **bound.values)
+    loop, tell = asyncio.get_running_loop(), context.progress
+
+    def progress(text: str) -> None:
+        loop.call_soon_threadsafe(tell, text)
+
+    given = {**bound.values, bound.tool.context_parameter: replace(context, progress=progress)}
+    return partial(bound.tool.function, **given)
+
+
+def _showing(tool: Tool, spill: Spill) -> Callable[[Any], tuple[Part, ...]]:
+    """What turns a returned value into what the model is shown."""
+    return lambda value: capped(parts_from(value), tool.max_output, spill, tool.name)

@@ -1,0 +1,46 @@
+"""JSON as it is sent: compact, in UTF-8, and never refused for what a model once said."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+
+from glassloop.core.entries import JSON
+
+
+def dumps(value: JSON) -> str:
+    """Compact JSON text. NaN and infinities, which JSON does not have, become null."""
+    try:
+        return _dumps(value)
+    except ValueError:
+        return _dumps(_finite(value))
+
+
+def encoded(value: JSON) -> bytes:
+    """Compact JSON in UTF-8. Two surrogates that make a pair are joined; a lone one, without UTF-8, is replaced."""
+    text = dumps(value)
+    try:
+        return text.encode("utf-8")
+    except UnicodeEncodeError:
+        return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace").encode("utf-8")
+
+
+def _dumps(value: JSON) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False, default=_plain)
+
+
+def _plain(value: object) -> JSON:
+    if isinstance(value, Mapping):
+        return dict(value)
+    raise TypeError(f"{type(value).__name__} cannot be sent as JSON")
+
+
+def _finite(value: JSON) -> JSON:
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, Mapping):
+        return {key: _finite(each) for key, each in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_finite(each) for each in value]
+    return value

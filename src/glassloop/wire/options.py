@@ -1,0 +1,171 @@
+"""What to change when an endpoint refuses an optional request field, or the value that was sent under it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from glassloop.wire.rule import Step
+from glassloop.wire.sent import Sent
+from glassloop.wire.vocabulary import MISSING, REFUSED, named, near, pattern
+
+OUTPUT_LIMITS = ("max_tokens", "max_completion_tokens")
+_ASKED_WHERE_REQUIRED = 4096
+
+_EVERYDAY_WORDS = frozenset(
+    "user stop n store models reasoning thinking provider metadata stream prompt text input modalities audio route"
+    " background plugins transforms prediction seed".split()
+)
+"""Field names that are also words of prose; these count only where they are marked as a name."""
+
+_OUTPUT = (
+    r"\b(?:completion|output|generated|new)[ _]?tokens\b|\bmax(?:imum)?[ _](?:output|new|completion)[ _]?\w*"
+)
+_NUMBER = re.compile(r"(?<![\w.\-])-?\d[\d,_]{0,14}(?:\.\d{1,9})?(?![\w])")
+_TOOL_CHOICES = re.compile(
+    r"['\"`]?\b(?:auto|none|any|required)\b['\"`]?(?:\s*(?:,|\||/|or|and|、|或)\s*(?:or\s+|and\s+)?['\"`]?\b(?:auto|none|any|required|function)\b['\"`]?)+"
+)
+
+
+def option_steps(sent: Sent, text: str, *, param: str, is_refusal: bool) -> Iterator[Step]:
+    """Every change to optional fields that the error text suggests. `text` is lower-cased.
+
+    `param` is the field that the body itself names. `is_refusal`: the status says that the request was at
+    fault (400, 422), so that naming a field is enough; else the words must refuse it too.
+    """
+    yield from _demanded(sent, text)
+    fields = [field for field in sent.options if field != "tool_choice" and _names(field, text, param)]
+    if not fields:
+        fields = [field for field in OUTPUT_LIMITS if field in sent.options and re.search(_OUTPUT, text)]
+    refused = re.search(REFUSED, text) is not None
+    for field in fields:
+        if is_refusal or refused:
+            yield from _field_steps(sent, field, text)
+
+
+def _names(field: str, text: str, param: str) -> bool:
+    if param and re.split(r"[.\[]", param.lower())[0] == field:
+        return True
+    if field not in _EVERYDAY_WORDS:
+        return re.search(named(field), text) is not None
+    name = re.escape(field)
+    marks = (
+        rf"['\"`]{name}['\"`.\[]",
+        rf"(?:->|body\.|: ){name}(?![\w ]*\w)",
+        rf"^{name}(?::| is\b| must\b| should\b| cannot\b| can't\b)",
+        rf"(?:parameter|field|argument|property|option)s? {name}\b",
+        rf"\b{name} (?:parameter|field|argument|option)",
+    )
+    return re.search("|".join(marks), text, re.MULTILINE) is not None
+
+
+_ONLY_STREAMED = pattern(
+    r"only supports? (?:the )?stream",
+    r"stream\w* (?:mode )?(?:is )?(?:required|only)",
+    near(r"non-?stream\w*", REFUSED, 40),
+    r"enable the stream",
+    r"stream['\"`]? must be (?:set to )?true",
+    r"仅支持流式|只支持流式",
+)
+
+
+def _demanded(sent: Sent, text: str) -> Iterator[Step]:
+    """Fields that we did not send, or not so, and that the endpoint insists on."""
+    for field, value in re.findall(
+        r"\b([a-z]+(?:_[a-z]+)+) must be (?:set to |equal to )?(true|false)\b", text
+    ):
+        if field not in sent.profile.set_fields:
+            yield f"set_fields:{field}", {"set_fields": {field: value == "true"}}
+    if "stream" not in sent.options and _ONLY_STREAMED.search(text):
+        yield "stream_only:yes", {"stream_only": True}
+    if any(field in sent.options for field in OUTPUT_LIMITS):
+        return
+    if any(re.search(near(named(field), MISSING, 40), text) for field in OUTPUT_LIMITS):
+        yield f"max_output:{_ASKED_WHERE_REQUIRED}", {"max_output": _ASKED_WHERE_REQUIRED}
+
+
+def tool_choice_steps(sent: Sent, text: str) -> Iterator[Step]:
+    """Another spelling that the text allows, then a weaker wish, then none."""
+    if "tool_choice" not in sent.options:
+        return
+    choices = _TOOL_CHOICES.findall(text)
+    if not choices and not re.search(named("tool_choice"), text):
+        return
+    sent_choice = sent.options["tool_choice"]
+    key = sent_choice if isinstance(sent_choice, str) else "function"
+    wish = next((each for each, spelled in sent.profile.tool_choice.items() if spelled == key), key)
+    allowed = set(re.findall(r"[a-z]+", max(choices, key=len))) if choices else set()
+    weaker = {"function": ("required", "any"), "required": ("any", "required"), "any": ("required",)}
+    for spelling in weaker.get(key, ()):
+        if spelling in allowed and spelling != key:
+            yield f"tool_choice:{wish}:{spelling}", {"tool_choice": {wish: spelling}}
+    if key == "function" and not allowed:
+        yield "tool_choice:function:required", {"tool_choice": {"function": "required"}}
+    yield "drop:tool_choice", {"drop_fields": ["tool_choice"]}
+
+
+def _field_steps(sent: Sent, field: str, text: str) -> Iterator[Step]:
+    """Clamp a number that is out of range; send it under another name; do not send it."""
+    if field == "stream":
+        if not _ONLY_STREAMED.search(text):
+            yield "stream:no", {"stream": False}
+        return
+    if field == "stream_options":
+        yield "drop:stream_options", {"stream_options": False, "drop_fields": ["stream_options"]}
+        return
+    value = sent.number(field)
+    if value is not None and (clamped := _clamp(field, value, text)) is not None:
+        yield clamped
+    yield from _renamed(sent, field, text)
+    yield f"drop:{field}", {"drop_fields": [field]}
+
+
+def _clamp(field: str, value: float, text: str) -> Step | None:
+    """The nearest bound that the text names. A number that is the only one allowed is no bound."""
+    if re.search(r"\bonly\b[^\n]{0,30}\b(?:allowed|supported|accepted|valid|default)|fixed", text):
+        return None
+    numbers = [number for each in _NUMBER.findall(text) if (number := _as_number(each)) != value]
+    if field in OUTPUT_LIMITS:
+        numbers = [each for each in numbers if each >= 16 and each == int(each)]
+    above = [each for each in numbers if each > value]
+    below = [each for each in numbers if each < value]
+    code = f"clamp:{field}"
+    if re.search(_TOO_LOW, text) and above:
+        return f"{code}:{min(above):g}", {"min_values": {field: _tidy(min(above))}}
+    if re.search(_TOO_HIGH, text) and below:
+        return f"{code}:{max(below):g}", {"max_values": {field: _tidy(max(below))}}
+    if re.search(_RANGE, text) and numbers:
+        if below and max(below) >= 0 and not above:
+            return f"{code}:{max(below):g}", {"max_values": {field: _tidy(max(below))}}
+        if len(above) > 1:
+            return f"{code}:{min(above):g}", {"min_values": {field: _tidy(min(above))}}
+    return None
+
+
+_TOO_HIGH = r"<=|≤|less than|at most|maximum|\bmax\b|exceed\w*|too (?:large|high|big)|above|up to|no more than|cannot be (?:greater|larger|more)|limit|不能大于|超过|最大"
+_TOO_LOW = (
+    r">=|≥|greater than or equal|at least|minimum|\bmin\b|too (?:small|low)|below|no less than|不能小于|最小"
+)
+_RANGE = r"\brange\b|between|\[\s*-?[\d.]+\s*,|\(\s*-?[\d.]+\s*,|范围|区间"
+
+
+def _as_number(text: str) -> float:
+    return float(text.replace(",", "").replace("_", ""))
+
+
+def _tidy(number: float) -> float:
+    return int(number) if number == int(number) else number
+
+
+def _renamed(sent: Sent, field: str, text: str) -> Iterator[Step]:
+    if field in sent.profile.rename_fields.values():
+        return
+    suggested = re.search(
+        r"(?:\buse|\btry|\bspecify|\bset|replaced (?:by|with)|in favou?r of|请使用)[\s:]+['\"`]?([a-z]+(?:_[a-z]+)+)",
+        text,
+    )
+    other = suggested.group(1) if suggested else ""
+    if field in OUTPUT_LIMITS and other in ("", field) and re.search(REFUSED, text):
+        other = next(each for each in OUTPUT_LIMITS if each != field)
+    if other and other != field and other not in sent.options:
+        yield f"rename:{field}", {"rename_fields": {field: other}}

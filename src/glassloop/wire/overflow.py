@@ -1,0 +1,107 @@
+"""Whether an error says that the conversation is longer than the model's window, and how large that is."""
+
+from __future__ import annotations
+
+import re
+
+from glassloop.wire.said import Said
+from glassloop.wire.vocabulary import near, pattern
+
+_SMALLEST_WINDOW = 128
+_N = r"(\d[\d,_]{0,14})(?![\d.]*\d*[a-z%])"
+_LENGTH = (
+    r"\bcontext\b|context_(?:length|window|size)|\bprompts?\b|\binputs?\b(?! should)|\bmessages\b|\bconversation\b|\bhistory\b"
+    r"|(?:input|prompt|request|total)[ _]tokens?\b|\btoken (?:count|limit)\b|\btokens\b|上下文|输入|提示词"
+)
+_TOO_LONG = (
+    r"exceed\w*|too (?:long|large|many|big)|(?:longer|greater|larger|more|bigger|higher) than|over the\b|\boverflow\w*|\boverruns?\b"
+    r"|beyond|surpass\w*|ran out|does(?:n't| not) fit|not enough|limit reached|is full|超过|超出|超长|过长"
+)
+_ABOUT_LENGTH = pattern(
+    near(_LENGTH, _TOO_LONG, 90),
+    r"(?:maximum|max|model'?s?) (?:\w+ )?(?:context|prompt|input|sequence)[ _](?:length|size|window)",
+    r"inputs?\W{0,2} tokens[^\n]{0,60}<=",
+    r"max_?length:? \d+, actual:? \d+",
+    r"reduce (?:the |your )?(?:length|size|prompt|message|input|context)|max_model_len|shorten (?:the|your)",
+    r"range of input length|total length of (?:all )?(?:the )?messages|tokens_limit_reached|n_ctx|kv cache",
+    r"(?:request entity|payload|content|body) (?:is )?too large",
+    r"context[_ ](?:length|window|size)[_ ](?:exceeded|overflow|error)|exceed_context_size",
+)
+_ABOUT_SOMETHING_ELSE = pattern(
+    near(r"\btools\b|\bfunctions\b", r"too many|at most|more than|maximum (?:number|length)", 40),
+    r"\b(?:id|name|description|schema|pattern|enum|stop)s?\b[^\n]{0,25}(?:too long|too large|exceed|maximum)",
+    r"\b(?:image|file|picture)s?(?: size| file)?(?: is| are)? (?:too large|too big|exceed)",
+    r"string too long[^\n]{0,60}\b(?:64|40|9)\b",
+    r"more than one|at most (?:one|1)\b",
+    r"too many (?:images|files|messages per|stop)",
+)
+
+_WINDOWS = tuple(
+    re.compile(each)
+    for each in (
+        rf">\s*{_N}\s*(?:max|$|,|\)|-|tokens)",
+        rf"with {_N} max",
+        rf"(?:context|prompt|input|sequence)[ _](?:length|window|size|limit)\b[^\d\n]{{0,40}}{_N}",
+        rf"(?:maximum|max)\b[^\d\n]{{0,60}}{_N}",
+        rf"\blimit\b[^\d\n]{{0,30}}{_N}",
+        rf"\[\s*\d+\s*,\s*{_N}\s*\]",
+        rf"(?:at most|up to|only|allows?|supports?)\b[^\d\n]{{0,30}}{_N}",
+        rf"(?:exceed\w*|than|over|beyond|超过|超出)[^\d\n]{{0,60}}{_N}",
+        rf"(?:最大|上限|限制)[^\d\n]{{0,20}}{_N}",
+    )
+)
+_PROMPTS = tuple(
+    re.compile(each)
+    for each in (
+        rf"{_N}\s*\+\s*[\d,]+\s*>",
+        rf"{_N}\s*(?:tokens?\s*)?(?:in|from|of|for) (?:the |your )?(?:messages?|text input|input|prompt)",
+        rf"{_N}\s*[`'\"]?(?:input|prompt|inputs)[`'\"]?[ _]tokens?",
+        rf"(?:prompt|messages|input)\b[^\d\n]{{0,40}}{_N}\s*(?:input )?tokens",
+    )
+)
+_PER_TIME = re.compile(
+    rf"\blimit\b:?\s*{_N}[^\n]{{0,40}}\brequested\b:?\s*{_N}|\brequested\b:?\s*{_N}[^\n]{{0,40}}\blimit\b:?\s*{_N}"
+)
+
+
+def is_overflow(text: str, status: int | None) -> bool:
+    """Whether lower-cased `text` says so; a 413 always does."""
+    if status == 413:
+        return True
+    return _ABOUT_LENGTH.search(text) is not None and _ABOUT_SOMETHING_ELSE.search(text) is None
+
+
+def never_fits(text: str) -> int | None:
+    """The limit per minute that one request alone goes beyond. Waiting cannot help against it."""
+    match = _PER_TIME.search(text)
+    if not match:
+        return None
+    limit, requested = (
+        (match.group(1), match.group(2)) if match.group(1) else (match.group(4), match.group(3))
+    )
+    return _number(limit) if _number(requested) > _number(limit) and "used" not in match.group(0) else None
+
+
+def window_of(words: Said, text: str) -> int | None:
+    """The window in tokens, from a field of the body or from the text, if it is named."""
+    stated = words.value("n_ctx", "max_model_len", "context_length", "context_window", "max_context_length")
+    if isinstance(stated, int) and stated >= _SMALLEST_WINDOW:
+        return stated
+    return _first(_WINDOWS, text)
+
+
+def prompt_of(text: str) -> int | None:
+    """The length of the prompt in tokens, where the text tells it from the length of the answer."""
+    return _first(_PROMPTS, text)
+
+
+def _first(patterns: tuple[re.Pattern[str], ...], text: str) -> int | None:
+    for each in patterns:
+        for match in each.finditer(text):
+            if (number := _number(match.group(1))) >= _SMALLEST_WINDOW:
+                return number
+    return None
+
+
+def _number(text: str) -> int:
+    return int(re.sub(r"[,_]", "", text))

@@ -1,0 +1,132 @@
+"""Rules for what endpoints refuse about tools: their schemas, names and number, and tools altogether."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from glassloop.wire import diet
+from glassloop.wire.rule import Refusal, Step, always, has_tools, or_text, to_text
+from glassloop.wire.sent import Sent
+from glassloop.wire.vocabulary import REFUSED, near, pattern
+
+# ── tools ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+_TOOLS = (
+    r"(?<!no )(?:\btools?\b(?!_)(?:[ _-]?(?:use|usage|call(?:s|ing)?|parser))?"
+    r"|\bfunctions?\b(?:[ _-]?call(?:s|ing)?)?|工具|函数)"
+)
+_INSIDE_TOOLS = r"tools?\W{1,3}\d+|\btools?\[|functions?\W{1,3}\d+\W|messages?\W{0,2}[.\[]\W*\d"
+
+
+_PROSE = frozenset(("not", "if", "then", "else", "contains", "deprecated"))
+"""Keywords that are also words of any sentence; these count only in quotation marks."""
+
+
+def _names_keyword(keyword: str, text: str) -> bool:
+    word = re.escape(keyword.lower())
+    mark = r"['\"`]" if keyword in _PROSE else ""
+    return re.search(rf"(?<![a-z_]){mark}{word}{mark}(?![a-z_])", text) is not None
+
+
+def _schema_steps(sent: Sent, text: str) -> Iterator[Step]:
+    """The level that drops what is named, else the one without constraints; then all the way down."""
+    wanted = max(
+        (diet.level_that_drops(each) for each in diet.KEYWORDS if _names_keyword(each, text)), default=2
+    )
+    for level in sorted({wanted, 2, 3, 4}):
+        if level >= wanted and level > sent.profile.schema_diet:
+            yield f"schema_diet:{level}", {"schema_diet": level}
+    yield to_text(sent)
+
+
+def _grammar_steps(sent: Sent, text: str) -> Iterator[Step]:
+    for level in (2, 4):
+        if level > sent.profile.schema_diet:
+            yield f"schema_diet:{level}", {"schema_diet": level}
+    yield to_text(sent)
+
+
+def _count_steps(sent: Sent, text: str) -> Iterator[Step]:
+    """The number that is named and smaller than ours, else the next smaller usual cap."""
+    count = len(sent.tools)
+    named = [int(each) for each in re.findall(r"(?<![\w.])\d{1,4}(?![\w.]\d)", text)]
+    caps = [each for each in named if 0 < each < count] or [
+        each for each in (128, 64, 32, 16, 8) if each < count
+    ]
+    if caps:
+        yield f"max_tools:{max(caps)}", {"max_tools": max(caps)}
+
+
+RULES = (
+    Refusal(
+        pattern(
+            r"unexpected empty grammar|\bgrammar\b|\bgbnf\b|\bsamplers?\b|structural[_ ]tag|xgrammar|llguidance"
+        ),
+        has_tools,
+        _grammar_steps,
+    ),
+    Refusal(
+        pattern(
+            near(
+                r"\b(?:tool|function)s?\b\W{0,4}(?:\w+\W{0,3}){0,3}\bname\b|\b(?:tool|function)_name\b",
+                r"\bmust\b|\bshould\b|match|pattern|characters?|start|long|length|invalid|illegal|letters?|alphanum\w*",
+            ),
+            near(r"\bname\b", r"\^\[?[a-z_]|a-z"),
+        ),
+        has_tools,
+        or_text(("names:strict", {"names": "strict"})),
+        pattern(r"response\.name", r"name\W+(?:cannot|must not|can't) be empty", r"tool[_ ]?call[_ ]?id"),
+    ),
+    Refusal(
+        pattern(
+            near(
+                r"\btools\b|\bfunctions\b|\bfunction declarations\b|\btool definitions\b",
+                r"too many|at most|no more than|more than|exceed\w*|maximum (?:number|length|of)|max_?items"
+                r"|array (?:is )?too long|too long|limited to|up to \d|limit of|过多|超过",
+            ),
+        ),
+        lambda sent: len(sent.tools) > 1,
+        _count_steps,
+        pattern(r"\bcontext\b|\btokens\b|\bdescription\b"),
+    ),
+    Refusal(
+        pattern(
+            r"\bjson ?schema\b|\bschema\b|\$ref|\$defs|\$schema|any_?of\b|one_?of\b|all_?of\b|additionalproperties",
+            r"function_?declarations?|exclusivem(?:in|ax)imum|patternproperties",
+            r"(?:^|\n)tools?\W{1,3}\d",
+            r"['\"`]type['\"`] must be|parameters\W{1,3}(?:type|properties)\b",
+            near(
+                r"\btools?\b|\bfunctions?\b|\bparameters\b",
+                r"(?<!additional )\bproperties\b|\benum\b|\bitems\b|\bformat\b|\bpattern\b|\bdefault\b|\bminimum\b"
+                r"|\bmaximum\b|m(?:in|ax)_?(?:length|items)|\bconst\b|\btitle\b|\bexamples?\b|\bnullable\b",
+                120,
+            ),
+        ),
+        lambda sent: bool(sent.schemas),
+        _schema_steps,
+        pattern(
+            r"messages?\W{0,2}[.\[]\W*\d", r"response_format", r"under any of the given schemas - 'messages"
+        ),
+    ),
+    Refusal(
+        pattern(near(r"\bstream\w*", near(_TOOLS, REFUSED, 50), 50)),
+        lambda sent: bool(sent.tools) and "stream" in sent.options,
+        always(("stream_with_tools:no", {"stream_with_tools": False})),
+        pattern(r"stream_options"),
+    ),
+)
+
+# After all others: what is wrong with tools may be one of them.
+LAST_RULES = (
+    Refusal(
+        pattern(
+            near(_TOOLS, REFUSED, 50),
+            r"support(?:s|ing)? tool|--enable-auto-tool-choice|--tool-call-parser|--jinja|tool[_ ]call[_ ]parser",
+            near(_TOOLS, r"\bjinja\b|\btemplate\b"),
+        ),
+        has_tools,
+        or_text(),
+        pattern(_INSIDE_TOOLS, r"failed to (?:parse|call)", r"invalid (?:tool|function) call"),
+    ),
+)

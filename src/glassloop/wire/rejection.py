@@ -1,0 +1,391 @@
+"""An error answer → what to do: retry, change the request, compact, read calls out of it, or raise.
+
+Pure: nothing is resent here. What can be changed is in `wire/refusals` and `wire/options`, waits in `wire/waits`.
+The order of the table below is the rule: a throttle that speaks of tokens is no overflow, a credit limit under
+429 is no throttle, and a template error under 500 is no outage.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from glassloop.core.entries import JSON
+from glassloop.core.errors import (
+    AuthenticationFailed,
+    ContentFiltered,
+    EndpointError,
+    ModelNotFound,
+    OutOfCredit,
+    RequestRejected,
+)
+from glassloop.wire import overflow
+from glassloop.wire.judgement import Adapt, Judgement, Overflow, Raise, Retry, Salvage
+from glassloop.wire.options import OUTPUT_LIMITS
+from glassloop.wire.refusals import refusal_steps
+from glassloop.wire.said import Said, said
+from glassloop.wire.sent import Sent
+from glassloop.wire.vocabulary import near, pattern
+from glassloop.wire.waits import in_words, wait_of
+
+__all__ = ["Adapt", "Judgement", "Overflow", "Raise", "Retry", "Salvage", "Sent", "judge"]
+
+
+@dataclass(frozen=True, slots=True)
+class _Case:
+    """One error answer. `status` is the HTTP status, or the one in the body where HTTP claims success."""
+
+    status: int | None
+    headers: Mapping[str, str]
+    words: Said
+    text: str
+    sent: Sent
+    now: float
+
+    @property
+    def wait(self) -> float | None:
+        return wait_of(self.headers, self.words.payload, self.words.text, self.now)
+
+
+def _without_our_names(text: str, sent: Sent) -> str:
+    """The text without the names of the model and the tools, which may hold words that the rules look for."""
+    if len(sent.model) > 3:
+        text = text.replace(sent.model.lower(), "it")
+    for name in map(str.lower, sent.tools):
+        text = (
+            text.replace(name, "it")
+            if "_" in name
+            else re.sub(rf"(?<=['\"`]){re.escape(name)}(?=['\"`])", "it", text)
+        )
+    return text
+
+
+_CONTINUED_LINE = re.compile(r"\n[ \t]+")
+"""Validators put a field's name on one line and what is wrong with it, indented, on the next."""
+
+
+def judge(
+    status: int | None,
+    headers: Mapping[str, str],
+    payload: JSON,
+    text: str,
+    sent: Sent,
+    *,
+    now: float,
+) -> Judgement:
+    """What to do about an error answer.
+
+    `payload` is the body's JSON or None, `text` the whole body, `now` in seconds since 1970. The error that a
+    `Raise` carries quotes at most 500 characters of the provider's words; mask secrets in them before showing it.
+    """
+    words = said(payload, text)
+    inner = status is None or status < 400
+    case = _Case(
+        words.code if inner and words.code is not None else status,
+        {name.lower(): value for name, value in headers.items()},
+        words,
+        _without_our_names(_CONTINUED_LINE.sub(" ", words.text.lower()), sent),
+        sent,
+        now,
+    )
+    for rule in _RULES:
+        if (judgement := rule(case)) is not None:
+            return judgement
+    return _raise(case, RequestRejected, "The endpoint refused the request.")
+
+
+# ── calls that the endpoint could not read ───────────────────────────────────────────────────────────────────────
+
+_UNREAD_CALL = pattern(
+    r"tool_use_failed|failed to (?:call|parse)[^\n]{0,30}(?:function|tool)|(?:error|failure) parsing tool call",
+    r"failed to parse input at pos",
+)
+_QUOTED_CALL = re.compile(
+    r"raw='(.*)', err=|failed to parse input at pos \d+: (.+)", re.DOTALL | re.IGNORECASE
+)
+
+
+def _unread_call(case: _Case) -> Judgement | None:
+    written = case.words.value("failed_generation")
+    if not isinstance(written, str) and (match := _QUOTED_CALL.search(case.words.text)):
+        written = match.group(1) or match.group(2)
+    if isinstance(written, str) and written.strip() and "salvage" not in case.sent.tried:
+        return Salvage(written, case.words.quote)
+    if written or _UNREAD_CALL.search(case.text):
+        return Retry(case.wait, "the endpoint could not read the model's tool call", limit=3)
+    return None
+
+
+# ── money ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+_AFFORD = re.compile(r"afford\D{0,20}(\d[\d,]{0,14})")
+_LEAST_WORTH_ASKING = 512
+_CREDIT = pattern(
+    r"insufficient[_ ](?:\w+[_ ])?(?:quota|balance|credits?|funds?)|(?:quota|balance|credits?|funds?) (?:is |are )?insufficient",
+    near(
+        r"\bcredits?\b|\bbalance\b|\bfunds\b",
+        r"exhausted|depleted|run out|ran out|used up|too low|negative|not enough|out of|more|zero",
+        40,
+    ),
+    r"\bbilling\b|payment[_ ]required|arrear|overdue|exceeded your current quota|spend(?:ing)? limit|hard limit",
+    r"budget (?:has been )?exceeded|余额|欠费|充值|quota[^\n]{0,30}(?:exhausted|used up)|access_terminated|额度",
+)
+_SURELY_CREDIT = pattern(r"insufficient[_ ](?:\w+[_ ])?(?:quota|balance|credits?|funds?)|余额|欠费|arrear")
+
+
+def _credit(case: _Case) -> Judgement | None:
+    if case.status != 402 and not _CREDIT.search(case.text):
+        return None
+    if (match := _AFFORD.search(case.text)) and (
+        step := _affordable(case, int(match.group(1).replace(",", "")))
+    ):
+        return step
+    comes_back = in_words(case.text) is not None or case.words.value("retryDelay") is not None
+    if case.status == 429 and comes_back and not _SURELY_CREDIT.search(case.text):
+        return None
+    return _raise(
+        case, OutOfCredit, "The account has no credit or quota left.", "Add credit, or use another key."
+    )
+
+
+def _affordable(case: _Case, tokens: int) -> Adapt | None:
+    worth = tokens - max(64, tokens // 50)
+    if worth < _LEAST_WORTH_ASKING:
+        return None
+    return _shorter_answer(case, worth, lasting=False)
+
+
+def _shorter_answer(case: _Case, tokens: int, *, lasting: bool) -> Adapt | None:
+    """Ask for at most so many tokens, unless that was tried."""
+    field = next((each for each in OUTPUT_LIMITS if case.sent.number(each) is not None), None)
+    changes: Mapping[str, JSON] = {"max_values": {field: tokens}} if field else {"max_output": tokens}
+    return _untried(case, f"max_output:{tokens}", changes, lasting=lasting)
+
+
+# ── throttling, outages ──────────────────────────────────────────────────────────────────────────────────────────
+
+_THROTTLED = pattern(
+    r"rate[ _-]?limit|too[ _]many[ _](?:requests|concurrent|tokens, please wait)|throttl|overloaded|over capacity|at capacity",
+    r"out of capacity|capacity (?:exceeded|reached|constraints)|resource[ _]exhausted|slow down|concurren(?:t|cy)[^\n]{0,30}(?:limit|exceed|too)",
+    r"(?:requests|tokens) per (?:second|minute|min|hour|day)|\b[rt]p[md]\b|quota (?:exceeded|metric)|(?:server|service|system|engine|model) is (?:currently )?(?:too )?busy",
+    r"high (?:demand|traffic|load)|heavy load|繁忙|限流|频率|频繁|并发|过载|稍后",
+)
+_OUTAGE = pattern(
+    r"internal(?:[ _]server)?[ _]error|bad gateway|gateway time-?out|timed? ?out|temporar\w+|unavailable|upstream|try again|retry",
+    r"connection (?:error|reset|refused|closed)|provider returned error|server[ _]error|no (?:healthy|available)|overload|unexpected error",
+    r"server had an error|failed to (?:fetch|connect)|econn|loading model|model is loading|not ready|服务异常|系统错误|内部错误|重试",
+)
+_TRANSIENT = frozenset((408, 409, 425, 429))
+_LIMITS = {409: 2}
+
+
+def _beyond_any_wait(case: _Case) -> Judgement | None:
+    limit = overflow.never_fits(case.text)
+    return Overflow(limit, case.words.quote) if limit is not None else None
+
+
+def _throttled(case: _Case) -> Judgement | None:
+    if case.status == 429 or _THROTTLED.search(case.text):
+        return Retry(case.wait, _reason(case, "rate limited"))
+    return None
+
+
+def _outage(case: _Case) -> Judgement | None:
+    if case.status is not None and (case.status in _TRANSIENT or case.status >= 500):
+        return Retry(case.wait, _reason(case, f"HTTP {case.status}"), _LIMITS.get(case.status))
+    if case.status is None or case.status < 400:
+        if _OUTAGE.search(case.text) or case.words.payload is None:
+            return Retry(case.wait, _reason(case, "the endpoint failed"))
+        return None
+    if _VAGUE.search(case.text):
+        return Retry(case.wait, _reason(case, f"HTTP {case.status}"), limit=1)
+    return None
+
+
+_VAGUE = pattern(
+    r"provider returned error|upstream|internal(?:[ _]server)?[ _]error|unexpected error|try again|temporar\w+|timed? ?out"
+)
+
+
+def _reason(case: _Case, default: str) -> str:
+    return case.words.quote or default
+
+
+# ── who may, and what ────────────────────────────────────────────────────────────────────────────────────────────
+
+_FILTERED = pattern(
+    r"content[_ -]?(?:filter|policy|management|moderation|violation)|data_?inspection|responsible ?ai|\bflagged\b|\bmoderation\b",
+    r"inappropriate|sensitive (?:content|words?|information)|unsafe content|prohibited (?:content|use)|safety (?:system|filter|reasons|checks?|settings)",
+    r"usage polic(?:y|ies)|violat\w+[^\n]{0,40}polic(?:y|ies)|违规|敏感|不安全|风险内容",
+)
+_KEY = pattern(
+    near(
+        r"\bapi[ _-]?keys?\b|credentials?\b|auth(?:entication|orization)?\b(?:[ _]?(?:token|header|key))?|access[ _]token|security[ _]token|secret[ _]key|\blogin\b",
+        r"invalid|incorrect|missing|wrong|expired|revoked|disabled|not (?:valid|found|provided)|no\b|fail\w*|required|malformed",
+        30,
+    ),
+    r"unauthori[sz]ed|unauthenticated|invalid_api_key|无效的令牌|令牌无效|身份验证|鉴权|认证失败|api[ _]?key[^\n]{0,10}(?:无效|错误)",
+)
+_UNKNOWN_MODEL = pattern(
+    r"model_?not_?found|(?:unknown|invalid|no such|non-?existent|unrecogni[sz]ed)[ _]model\b(?! parameter)|not a valid model",
+    r"\bmodel\b[^\n]{0,120}?(?:does not exist|doesn't exist|not exist|(?<!tool )not found|no longer available|was deprecated|has been (?:deprecated|decommissioned|retired|removed)|is not available|not available|isn't available|not loaded|not served|is not supported by (?:any|this) provider)",
+    r"no (?:available )?(?:channel|endpoints?|providers?|deployment|distributor)s?[^\n]{0,30}(?:found |available )?for (?:the |this )?(?:model|[\w./-]+/)",
+    r"deployment[^\n]{0,40}does not exist|(?:does not|do not) have access to[^\n]{0,20}model|模型[^\n]{0,40}(?:不存在|未找到|无效|无可用|已下线)|无可用渠道",
+)
+
+
+def _filtered(case: _Case) -> Judgement | None:
+    if not _FILTERED.search(case.text):
+        return None
+    return _raise(case, ContentFiltered, "The provider's filter refused the request.")
+
+
+def _unknown_model(case: _Case) -> Judgement | None:
+    if not _UNKNOWN_MODEL.search(case.text) or (
+        case.status is not None and case.status >= 500 and case.status != 503
+    ):
+        return None
+    hint = "Check the model's name; `glassloop models` lists what this endpoint offers."
+    return _raise(case, ModelNotFound, "The endpoint does not know this model.", hint)
+
+
+def _key(case: _Case) -> Judgement | None:
+    if case.status not in (401, 403, 407) and not (_KEY.search(case.text) and (case.status or 0) < 500):
+        return None
+    if case.status == 407:
+        return _raise(
+            case,
+            AuthenticationFailed,
+            "A proxy on the way asks for credentials.",
+            "Check the proxy settings.",
+        )
+    hint = "Check the API key, and that it belongs to this endpoint and may use this model."
+    return _raise(case, AuthenticationFailed, "The endpoint did not accept the API key.", hint)
+
+
+_NO_ROUTE = pattern(
+    r"not found|no route|cannot post|not allowed|unknown (?:url|path|endpoint)|invalid url|does not exist"
+)
+
+
+def _wrong_address(case: _Case) -> Judgement | None:
+    """Nothing there speaks Chat Completions."""
+    lost = case.status in (404, 405, 410) and (case.words.is_empty or _NO_ROUTE.search(case.text))
+    if lost or case.words.is_page:
+        hint = "Check the base URL; it usually ends in /v1, without /chat/completions."
+        return _raise(case, RequestRejected, "There is no Chat Completions endpoint at this address.", hint)
+    return None
+
+
+# ── what is too long, and what can be changed ────────────────────────────────────────────────────────────────────
+
+
+def _too_long(case: _Case) -> Judgement | None:
+    """A shorter answer where that is enough, else a shorter conversation."""
+    if not overflow.is_overflow(case.text, case.status):
+        return None
+    window, prompt = overflow.window_of(case.words, case.text), overflow.prompt_of(case.text)
+    asked = next((number for each in OUTPUT_LIMITS if (number := case.sent.number(each)) is not None), None)
+    if asked is not None:
+        if window and prompt and prompt + _LEAST_WORTH_ASKING < window < prompt + asked:
+            return _shorter_answer(case, window - prompt - 16, lasting=False)
+        if (step := _adaptation(case, only="clamp:")) is not None:
+            return step
+    return Overflow(window, case.words.quote)
+
+
+def _adapted(case: _Case) -> Judgement | None:
+    return _adaptation(case)
+
+
+def _adaptation(case: _Case, only: str = "") -> Adapt | None:
+    if not case.text:
+        return None
+    param = case.words.value("param", "parameter", "field")
+    steps = refusal_steps(
+        case.sent,
+        case.text,
+        param=param if isinstance(param, str) else "",
+        is_refusal=case.status in (400, 422),
+    )
+    for code, changes in steps:
+        if code.startswith(only) and (step := _untried(case, code, changes)) is not None:
+            return step
+    return None
+
+
+def _untried(case: _Case, code: str, changes: Mapping[str, JSON], *, lasting: bool = True) -> Adapt | None:
+    if code in case.sent.tried or case.sent.profile.merged(changes) == case.sent.profile:
+        return None
+    return Adapt(code, changes, case.words.quote, lasting)
+
+
+_LONG = 20_000
+
+
+def _wordless(case: _Case) -> Judgement | None:
+    """A 400 without a word: leave out what some endpoints don't know, once; a long request may be too long."""
+    if case.status not in (400, 422) or not (
+        case.words.is_empty or _SAYS_NOTHING.fullmatch(case.text.strip())
+    ):
+        return None
+    sent = case.sent
+    bare = {
+        "reasoning_back": "never",
+        "reasoning_name": None,
+        "call_extra": False,
+        "tool_name": False,
+        "stream_options": False,
+    }
+    needed = sent.message_fields & _BARE_OF or "stream_options" in sent.options
+    if needed and (step := _untried(case, "bare:messages", bare)) is not None:
+        return step
+    extra = sorted(sent.options.keys() - {"stream", "tool_choice", *OUTPUT_LIMITS})
+    if extra and (step := _untried(case, "bare:options", {"drop_fields": extra}, lasting=False)) is not None:
+        return step
+    return Overflow(None, case.words.quote) if sent.size > _LONG else None
+
+
+_SAYS_NOTHING = re.compile(
+    r"(?:\W|error|http|400|422|bad[ _]request|invalid[ _]request(?:_error)?|unprocessable|entity|none|null|status|code|\(no body\))*"
+)
+_BARE_OF = frozenset(
+    ("name", "reasoning_content", "reasoning", "reasoning_details", "thinking_blocks", "extra_content")
+)
+
+_RULES: tuple[Callable[[_Case], Judgement | None], ...] = (
+    _unread_call,
+    _credit,
+    _beyond_any_wait,
+    _throttled,
+    _filtered,
+    _too_long,
+    _unknown_model,
+    _key,
+    _adapted,
+    _wordless,
+    _outage,
+    _wrong_address,
+)
+
+# ── errors ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+_REQUEST_IDS = (
+    "x-request-id",
+    "request-id",
+    "x-amzn-requestid",
+    "apim-request-id",
+    "x-ms-request-id",
+    "x-trace-id",
+    "cf-ray",
+)
+
+
+def _raise(case: _Case, kind: type[EndpointError], message: str, hint: str = "") -> Raise:
+    request_id = next((case.headers[name] for name in _REQUEST_IDS if case.headers.get(name)), None)
+    if request_id is None and isinstance(stated := case.words.value("request_id", "requestId"), str):
+        request_id = stated
+    return Raise(
+        kind(message, status=case.status, provider_text=case.words.quote, request_id=request_id, hint=hint)
+    )

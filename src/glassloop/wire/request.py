@@ -1,0 +1,254 @@
+"""Entries, tools and a profile → the bytes of a request. Nothing here sends them.
+
+A body ends with its messages, and each group of messages is encoded once, so that a request's bytes up to the
+end of its messages are a prefix of the next request's and a round costs no work over old history but copying.
+"""
+
+from __future__ import annotations
+
+import operator
+import weakref
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from glassloop.core.entries import JSON, Entry, Reply, System
+from glassloop.core.errors import ConfigError
+from glassloop.core.tools import ToolSpec
+from glassloop.wire import diet
+from glassloop.wire.compact import encoded
+from glassloop.wire.labels import wire_name
+from glassloop.wire.messages import GO_ON, divided, groups_of, is_sent, render
+from glassloop.wire.profile import Profile
+
+_OURS = frozenset(("model", "messages", "tools", "stream"))
+_ONLY_WITH_TOOLS = frozenset(("tool_choice", "parallel_tool_calls"))
+_OUTPUT_LIMITS = ("max_tokens", "max_completion_tokens")
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class _Encoded:
+    """A stretch of history as bytes: messages joined by commas, without the brackets.
+
+    `entries` are those before the last one, which is the cache's key and held weakly.
+    """
+
+    entries: tuple[Entry, ...]
+    body: bytes
+    first_role: str
+    last_role: str
+
+
+class Encoder:
+    """Builds request bodies for one profile. Remembers what it encoded for as long as the entries live."""
+
+    def __init__(self, profile: Profile) -> None:
+        self.profile = profile
+        self.names_back: dict[str, str] = {}
+        """Every tool's name as it is sent → its real name."""
+        self._groups: _ByIdentity[Entry, _Encoded] = _ByIdentity()
+        self._histories: _ByIdentity[Entry, _Encoded] = _ByIdentity()
+        self._tools: _ByIdentity[ToolSpec, bytes] = _ByIdentity()
+        self._instructions: weakref.WeakValueDictionary[str, System] = weakref.WeakValueDictionary()
+
+    def wire_name(self, name: str) -> str:
+        """A tool's name as this endpoint is told it."""
+        return wire_name(name, self.profile.names)
+
+    def encode(
+        self,
+        model: str,
+        entries: Sequence[Entry],
+        tools: Sequence[ToolSpec],
+        settings: Mapping[str, JSON],
+        *,
+        stream: bool,
+    ) -> bytes:
+        """The body of one request. The same arguments give the same bytes.
+
+        `settings` are request fields, sent as given except for what the profile knows to be refused; nulls are
+        left out. Raises `ConfigError` for a setting that is ours to fill in (model, messages, tools, stream).
+        """
+        tools = tools[: self.profile.max_tools]
+        self.names_back.update((self.wire_name(tool.name), tool.name) for tool in tools)
+        native = bool(tools) and not self.profile.text_tools
+        streamed = self.profile.streams(stream, tools=bool(tools))
+        fields = request_fields(settings, self.profile, tools=native, stream=streamed)
+        head = encoded({"model": model, **fields})[:-1]
+        if native:
+            head += b',"tools":[' + b",".join(map(self._tool, tools)) + b"]"
+        return b"".join((head, b',"messages":[', *self._messages(entries, tools), b"]}"))
+
+    def _tool(self, tool: ToolSpec) -> bytes:
+        known = self._tools.get(tool)
+        return known if known is not None else self._tools.put(tool, encoded(tool_json(tool, self.profile)))
+
+    def _messages(self, entries: Sequence[Entry], tools: Sequence[ToolSpec]) -> list[bytes]:
+        systems, rest = divided(entries)
+        instructions = self._system(systems, tools)
+        history = rest if instructions is None else [instructions, *rest]
+        start, pieces = self._remembered(history)
+        groups = groups_of(history[start:])
+        for position, group in enumerate(groups):
+            pieces.append(self._group(group))
+            if position == len(groups) - 2:
+                pieces = [self._remember(history[: start + sum(map(len, groups[:-1]))], pieces)]
+        stretches = _spaced(pieces, alternate=self.profile.alternate)
+        if self.profile.alternate and pieces and _last_role(pieces) == "assistant":
+            stretches += [b",", _GO_ON]
+        return stretches
+
+    def _system(self, systems: Sequence[System], tools: Sequence[ToolSpec]) -> System | None:
+        texts = [system.text for system in systems if system.text.strip()]
+        if tools and self.profile.text_tools:
+            from glassloop.wire import textcalls
+
+            texts.append(textcalls.render_tools(self.profile.tool_mode, tools))
+        if not texts:
+            return None
+        text = "\n\n".join(texts)
+        # The same object for the same text: what is encoded is remembered by identity.
+        return self._instructions.setdefault(text, System(text))
+
+    def _remembered(self, history: Sequence[Entry]) -> tuple[int, list[_Encoded]]:
+        """The longest beginning of this history that was encoded before: its length and its bytes."""
+        for index in range(len(history) - 1, -1, -1):
+            known = self._histories.get(history[index])
+            if known is not None and len(known.entries) == index and _same(known.entries, history):
+                following = history[index + 1] if index + 1 < len(history) else None
+                if isinstance(following, Reply) and is_sent(following):
+                    return index + 1, [known]
+        return 0, []
+
+    def _remember(self, history: Sequence[Entry], pieces: Sequence[_Encoded]) -> _Encoded:
+        body = b"".join(_spaced(pieces, alternate=self.profile.alternate))
+        # No first role: it stands at the beginning, and what had to come before a reply is already in it.
+        whole = _Encoded(tuple(history[:-1]), body, "", _last_role(pieces))
+        if len(pieces) > 1 and pieces[0].entries:
+            # The shorter stretch is no longer needed: the conversation went on.
+            self._histories.drop(history[len(pieces[0].entries)])
+        return self._histories.put(history[-1], whole)
+
+    def _group(self, group: tuple[Entry, ...]) -> _Encoded:
+        known = self._groups.get(group[-1])
+        if known is not None and len(known.entries) == len(group) - 1 and _same(known.entries, group):
+            return known
+        messages = render(group, self.profile)
+        made = _Encoded(
+            group[:-1],
+            b",".join(map(encoded, messages)),
+            messages[0]["role"] if messages else "",
+            messages[-1]["role"] if messages else "",
+        )
+        return self._groups.put(group[-1], made)
+
+
+_GO_ON = encoded({"role": "user", "content": GO_ON})
+
+
+def _spaced(pieces: Sequence[_Encoded], *, alternate: bool) -> list[bytes]:
+    """Stretches with commas between; where turns must alternate, a word of the user's stands between two replies."""
+    spaced: list[bytes] = []
+    last = "system"
+    for piece in pieces:
+        if not piece.body:
+            continue
+        if alternate and piece.first_role == "assistant" and last not in ("user", "tool"):
+            spaced += [b",", _GO_ON]
+        spaced += [b",", piece.body]
+        last = piece.last_role
+    return spaced[1:]
+
+
+def _last_role(pieces: Sequence[_Encoded]) -> str:
+    return next((piece.last_role for piece in reversed(pieces) if piece.body), "")
+
+
+def _same(known: Sequence[Entry], history: Sequence[Entry]) -> bool:
+    """Whether a history begins with these very objects."""
+    return all(map(operator.is_, known, history))
+
+
+def request_fields(
+    settings: Mapping[str, JSON], profile: Profile, *, tools: bool, stream: bool
+) -> dict[str, JSON]:
+    """The optional fields of a request: `stream`, then the settings as the profile lets them through."""
+    if ours := sorted(_OURS & settings.keys()):
+        raise ConfigError(f"settings cannot hold {', '.join(ours)}: Glassloop fills that in itself")
+    fields: dict[str, JSON] = {}
+    if stream:
+        fields["stream"] = True
+        if profile.stream_options:
+            fields["stream_options"] = {"include_usage": True}
+    wanted = {**profile.set_fields, **settings}
+    if profile.max_output is not None and not any(wanted.get(name) for name in _OUTPUT_LIMITS):
+        wanted["max_tokens"] = profile.max_output
+    for name, value in wanted.items():
+        if (name in _ONLY_WITH_TOOLS and not tools) or (name == "stream_options" and not stream):
+            continue
+        taken = _tool_choice(value, profile) if name == "tool_choice" else value
+        if taken is not None:
+            sent_as = profile.rename_fields.get(name, name)
+            fields[sent_as] = _clamped(taken, sent_as, profile)
+    return {name: value for name, value in fields.items() if name not in profile.drop_fields}
+
+
+def _clamped(value: JSON, name: str, profile: Profile) -> JSON:
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return value
+    value = min(value, profile.max_values.get(name, value))
+    return max(value, profile.min_values.get(name, value))
+
+
+def _tool_choice(value: JSON, profile: Profile) -> JSON:
+    """The profile's spelling of a choice, None where it is to be dropped."""
+    if isinstance(value, Mapping):
+        function = value.get("function")
+        if isinstance(function, Mapping) and isinstance(name := function.get("name"), str):
+            value = {**value, "function": {**function, "name": wire_name(name, profile.names)}}
+        spelling = profile.tool_choice.get("function")
+    else:
+        spelling = profile.tool_choice.get(value) if isinstance(value, str) else None
+    return value if spelling is None else (spelling or None)
+
+
+def tool_json(tool: ToolSpec, profile: Profile) -> dict[str, JSON]:
+    """One element of a request's `tools`."""
+    function: dict[str, JSON] = {"name": wire_name(tool.name, profile.names)}
+    if tool.description:
+        function["description"] = tool.description
+    function["parameters"] = diet.parameters(tool.parameters, profile.schema_diet)
+    return {"type": "function", "function": function}
+
+
+K = TypeVar("K")
+
+
+class _ByIdentity(Generic[K, T]):
+    """Values that belong to objects, kept while those live. Nothing is hashed: that would read whole entries."""
+
+    def __init__(self) -> None:
+        self._items: dict[int, tuple[weakref.ref[K], T]] = {}
+
+    def get(self, owner: K) -> T | None:
+        item = self._items.get(id(owner))
+        return item[1] if item is not None and item[0]() is owner else None
+
+    def put(self, owner: K, value: T) -> T:
+        key = id(owner)
+        items = self._items
+
+        def forget(dead: weakref.ref[K]) -> None:
+            if (item := items.get(key)) is not None and item[0] is dead:
+                del items[key]
+
+        items[key] = (weakref.ref(owner, forget), value)
+        return value
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    def drop(self, owner: K) -> None:
+        self._items.pop(id(owner), None)

@@ -1,0 +1,216 @@
+"""Fragments of tool calls as a stream brings them → whole call objects, in the shape of a body that came at once.
+
+Which fragment belongs to which call: the same index with a new id *and* a name opens a new call; without
+a name a fragment continues whatever its id; null and "" never overwrite; a complete JSON object followed
+by the beginning of another, with a name or an id of its own, is a boundary.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping
+
+from glassloop.core.entries import JSON
+from glassloop.wire import strictjson
+from glassloop.wire.calls import ARGUMENT_FIELDS, NAME_FIELDS, first_given, first_text, id_text
+
+_READ_HERE = frozenset(("id", "index", "function", *NAME_FIELDS, *ARGUMENT_FIELDS))
+_STRUCTURE = re.compile(r'[{}\[\]]|"')
+_IN_STRING = re.compile(r'(?:[^"\\]++|\\.)*+("|\\?\Z)', re.DOTALL)
+
+
+class _Slot:
+    """One call under construction."""
+
+    def __init__(self) -> None:
+        self.id = ""
+        self.name = ""
+        self.pieces: list[str] = []
+        self.whole: JSON = None
+        self.extra: dict[str, JSON] = {}
+        self._scanned = 0
+        self._depth = 0
+        self._opened = False
+        self._in_string = False
+        self._escape = ""
+
+    @property
+    def has_arguments(self) -> bool:
+        return self.whole is not None or any(piece.strip() for piece in self.pieces)
+
+    def is_complete(self) -> bool:
+        """Whether the arguments so far are a whole object. However often it is asked, each character is read once."""
+        if self.whole is not None:
+            return True
+        for piece in self.pieces[self._scanned :]:
+            self._scan(piece)
+        self._scanned = len(self.pieces)
+        return self._opened and self._depth == 0 and not self._in_string
+
+    def _scan(self, piece: str) -> None:
+        text = self._escape + piece
+        self._escape = ""
+        position = 0
+        while position < len(text):
+            if self._in_string:
+                match = _IN_STRING.match(text, position)
+                assert match is not None  # the pattern matches anything
+                self._in_string = match[1] != '"'
+                self._escape = "\\" if match[1] == "\\" else ""
+                position = match.end()
+                continue
+            found = _STRUCTURE.search(text, position)
+            if found is None:
+                return
+            position = found.end()
+            if found[0] == '"':
+                self._in_string = True
+            else:
+                self._opened = True
+                self._depth += 1 if found[0] in "{[" else -1
+
+    def add_name(self, piece: str, known: Collection[str]) -> None:
+        """A name comes once, or again in full, or in pieces."""
+        if not piece or piece == self.name:
+            return
+        if not self.name or piece.startswith(self.name):
+            self.name = piece
+        elif not self.has_arguments or self.name + piece in known:
+            self.name += piece
+
+    def add_arguments(self, piece: JSON) -> None:
+        if isinstance(piece, str):
+            if piece:
+                self.pieces.append(piece)
+        elif piece is not None:
+            self.whole = (
+                {**self.whole, **piece} if isinstance(piece, dict) and isinstance(self.whole, dict) else piece
+            )
+
+    def arguments(self) -> JSON:
+        """The arguments: the pieces joined, or the last of them if each holds all that came before it."""
+        if not self.pieces:
+            return self.whole
+        joined = "".join(self.pieces)
+        pieces = [piece for piece in self.pieces if piece.strip()]
+        if len(pieces) < 2 or not all(pieces[-1].startswith(piece) for piece in pieces) or _is_json(joined):
+            return joined
+        return pieces[-1]
+
+    def item(self) -> dict[str, JSON]:
+        """The call as a body would hold it."""
+        function: dict[str, JSON] = {"name": self.name}
+        arguments = self.arguments()
+        if arguments is not None:
+            function["arguments"] = arguments
+        return {**({"id": self.id} if self.id else {}), **self.extra, "function": function}
+
+
+def _is_json(text: str) -> bool:
+    try:
+        strictjson.parse(text, control_characters=True)
+    except ValueError:
+        return False
+    return True
+
+
+class CallSlots:
+    """Takes the fragments of one message's calls in the order in which they came."""
+
+    def __init__(self, known: Collection[str]) -> None:
+        self._known = known
+        self._slots: list[_Slot] = []
+        self._by_index: dict[int, _Slot] = {}
+        self._by_id: dict[str, _Slot] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self._slots)
+
+    def add(self, fragment: Mapping[str, JSON]) -> None:
+        """One element of a delta's `tool_calls`."""
+        function = fragment.get("function")
+        if isinstance(function, str):
+            function = {"name": function}
+        source: Mapping[str, JSON] = {**fragment, **(function if isinstance(function, dict) else {})}
+        name = first_text(source, NAME_FIELDS)
+        piece = first_given(source, ARGUMENT_FIELDS)
+        call_id = id_text(fragment.get("id"))
+        index = _index(fragment.get("index"))
+        slot = self._slot_for(index, call_id, name, piece)
+        if index is not None:
+            self._by_index[index] = slot
+        if call_id and not slot.id:
+            slot.id = call_id
+        if call_id:
+            self._by_id.setdefault(call_id, slot)
+        slot.add_name(name, self._known)
+        slot.add_arguments(piece)
+        slot.extra |= {
+            key: value for key, value in fragment.items() if key not in _READ_HERE and value is not None
+        }
+
+    def items(self) -> list[dict[str, JSON]]:
+        """The calls, whole. A named slot without arguments takes those of the unnamed slot after it."""
+        slots: list[_Slot] = []
+        for slot in self._slots:
+            before = slots[-1] if slots else None
+            if before and before.name and not before.has_arguments and not slot.name and slot.has_arguments:
+                before.pieces, before.whole = slot.pieces, slot.whole
+            else:
+                slots.append(slot)
+        return [slot.item() for slot in slots]
+
+    def _slot_for(self, index: int | None, call_id: str, name: str, piece: JSON) -> _Slot:
+        if not self._slots:
+            return self._open()
+        if index is None:
+            return self._without_index(call_id, name, piece)
+        slot = self._by_index.get(index)
+        if slot is None:
+            return self._at_new_index(call_id, name, piece)
+        return self._open() if self._is_another(slot, call_id, name, piece) else slot
+
+    def _at_new_index(self, call_id: str, name: str, piece: JSON) -> _Slot:
+        """An index never seen opens a call if anything says so; else it is the last call under another number."""
+        last = self._slots[-1]
+        if call_id and call_id == last.id:
+            return last
+        if call_id or name or (last.is_complete() and _begins_object(piece)):
+            return self._open()
+        return last
+
+    def _without_index(self, call_id: str, name: str, piece: JSON) -> _Slot:
+        known = self._by_id.get(call_id) if call_id else None
+        if known is not None:
+            return known
+        last = self._slots[-1]
+        begins = bool(call_id) and _begins_object(piece) and last.is_complete()
+        return self._open() if begins or self._is_another(last, call_id, name, piece) else last
+
+    def _is_another(self, slot: _Slot, call_id: str, name: str, piece: JSON) -> bool:
+        """Whether a fragment with a name opens a call of its own although it came where `slot` is."""
+        if not name or (call_id and call_id == slot.id):
+            return False
+        if call_id and slot.id:
+            goes_on = name == slot.name and slot.has_arguments and not slot.is_complete()
+            return not goes_on or _begins_object(piece)
+        if not slot.name:
+            return slot.has_arguments and slot.is_complete() and _begins_object(piece)
+        if name != slot.name and not name.startswith(slot.name):
+            return name in self._known and (slot.name in self._known or slot.is_complete())
+        begins = _begins_object(piece) and slot.has_arguments and slot.is_complete()
+        return begins and piece != slot.arguments()
+
+    def _open(self) -> _Slot:
+        self._slots.append(_Slot())
+        return self._slots[-1]
+
+
+def _begins_object(piece: JSON) -> bool:
+    return isinstance(piece, dict) or (isinstance(piece, str) and piece.lstrip().startswith("{"))
+
+
+def _index(value: JSON) -> int | None:
+    if isinstance(value, str) and value.strip().isdecimal():
+        return int(value)
+    return int(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else None

@@ -1,0 +1,210 @@
+"""What stands behind an opening word: one or more calls, each in whichever notation it turns out to have.
+
+The opener says that calls follow; which of the notations comes is seen from the text itself, since
+models put one family's body behind another's opener, and servers drop half of the markers.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from glassloop.core.entries import JSON
+from glassloop.wire.textcalls.found import CUT_OFF, Found, unreadable
+from glassloop.wire.textcalls.settle import Tools
+from glassloop.wire.textcalls.shapes import calls_in, name_in, read_json
+from glassloop.wire.textcalls.source import Scan, Source, Words, ahead, bracketed, char, run_of, spaces, until
+from glassloop.wire.textcalls.tags import argument_pairs, tagged_call
+from glassloop.wire.textcalls.tokens import ARGUMENT_KEYS, CALL_TAGS, CLOSERS, NOISE, OPENERS, SEPARATORS
+from glassloop.wire.textcalls.values import NotArguments, brace_arguments, keyword_arguments, python_calls
+
+_WORDS = Words((*OPENERS, *CLOSERS, *NOISE))
+_CLOSERS = frozenset(CLOSERS)
+_NAME = re.compile(r"[\w.:/-]*")
+_LONGEST_NAME = 200
+_BEFORE_ARGUMENTS = Words((*SEPARATORS, *NOISE, "[CALL_ID]", *ARGUMENT_KEYS, *CLOSERS, *CALL_TAGS))
+_CALL_ID_END = Words(("[ARGS]", "{"))
+_BRACE_PARTS = Words(("{", "}", '"', '<|"|>', "<escape>", "<end_function_call>", "<tool_call|>"))
+_GEMMA_PREFIX = "call:"
+_PYTHON_LIST = re.compile(r"\[\s*[A-Za-z_][\w.]*\s*\(")
+_CALLING_TOOL = re.compile(r"\[Calling tool:\s*")
+
+
+@dataclass(slots=True)
+class Body:
+    """The calls found, and whether what stands there is none. What is no part of them is left unsettled."""
+
+    found: list[Found]
+    broken: bool = False
+
+
+def read_body(source: Source, tools: Tools) -> Scan[Body]:
+    """Read from an opener (not yet consumed) to where calls end, further openers right behind included."""
+    body = Body([])
+    inside = False  # behind an opener whose closer has not come
+    fresh = False  # and no value was read since
+    while True:
+        source.settle()
+        yield from spaces(source)
+        word = yield from ahead(source, _WORDS)
+        if word in CALL_TAGS:
+            call = yield from tagged_call(source, tools)
+            body.broken = call is None
+            if call is None:
+                return body
+            body.found.append(call)
+            fresh = False
+        elif word in OPENERS:
+            source.take(len(word))
+            inside = fresh = True
+        elif word in _CLOSERS and (inside or body.found):
+            source.take(len(word))
+            inside = fresh = False
+        elif word in NOISE and inside:
+            source.take(len(word))
+        elif not inside:
+            return body
+        elif not (yield from _item(source, tools, body, fresh)):
+            return body
+        else:
+            fresh = body.found[-1].is_python
+
+
+def _item(source: Source, tools: Tools, body: Body, fresh: bool) -> Scan[bool]:
+    """One value behind an opener; False where there is none and the body ends."""
+    mark = yield from char(source)
+    if mark == "{" or mark == "[":
+        body.found.extend((yield from json_or_python(source, tools)))
+        return True
+    if mark and mark in ",;" and not fresh:
+        source.take(1)
+        return True
+    if fresh and (mark.isalpha() or mark == "_"):
+        call = yield from named_call(source, tools)
+        body.broken = call is None
+        if call:
+            body.found.append(call)
+        return call is not None
+    body.broken = bool(mark) and not body.found
+    return False
+
+
+def json_or_python(source: Source, tools: Tools) -> Scan[list[Found]]:
+    """The calls in one JSON value or one Python list; what cannot be read is one call with a problem."""
+    text, complete = yield from bracketed(source)
+    if not complete:
+        cut = source.ended and not source.left()
+        return [Found(name_in(text), text, problem=CUT_OFF if cut else unreadable("the brackets do not match"))]
+    return calls_from_text(text, tools)
+
+
+def calls_from_text(text: str, tools: Tools) -> list[Found]:
+    """The calls in a complete bracketed text."""
+    calling = _CALLING_TOOL.match(text)
+    if calling or _PYTHON_LIST.match(text):
+        return _python(text[calling.end() : -1] if calling else text)
+    value, problem = read_json(text)
+    calls = None if problem else calls_in(value, tools.names)
+    if calls is None:
+        return [Found(name_in(text), text, problem=unreadable(problem or "this JSON names no tool"))]
+    return list(calls)
+
+
+def _python(text: str) -> list[Found]:
+    try:
+        return [Found(name, arguments) for name, arguments in python_calls(text)]
+    except NotArguments as error:
+        name = re.search(r"[A-Za-z_][\w.]*", text)
+        return [Found(name.group() if name else "", text, problem=unreadable(str(error)))]
+
+
+def named_call(source: Source, tools: Tools) -> Scan[Found | None]:
+    """A name and then its arguments: JSON, round brackets, tags, Gemma's braces, or nothing before the closer."""
+    name = yield from run_of(source, _NAME, _LONGEST_NAME)
+    call_id = ""
+    while True:
+        yield from spaces(source)
+        word = yield from ahead(source, _BEFORE_ARGUMENTS)
+        if word == "[CALL_ID]":
+            source.take(len(word))
+            call_id = (yield from until(source, _CALL_ID_END, _LONGEST_NAME))[0].strip()
+        elif word in ARGUMENT_KEYS:
+            return (yield from argument_pairs(source, tools, name))
+        elif word in CALL_TAGS:  # Step 3: a tag behind the separator
+            return (yield from tagged_call(source, tools))
+        elif word in _CLOSERS:
+            return Found(name, {})
+        elif word:
+            source.take(len(word))
+            if name == "function" and word in SEPARATORS:  # DeepSeek V3: the type stands before the name
+                name = (yield from run_of(source, _NAME, _LONGEST_NAME)) or name
+        else:
+            break
+    if len(name) > _LONGEST_NAME:
+        return None
+    return (yield from _arguments(source, tools, name, call_id))
+
+
+def _arguments(source: Source, tools: Tools, name: str, call_id: str) -> Scan[Found | None]:
+    mark = yield from char(source)
+    is_gemma = name.startswith(_GEMMA_PREFIX)
+    name = name.removeprefix(_GEMMA_PREFIX)
+    if mark == "{" and is_gemma:
+        return (yield from _braces(source, name))
+    if mark == "{":
+        text, complete = yield from bracketed(source)
+        call_id = call_id or (name if name.startswith("functions.") else "")  # Kimi: the name is the id
+        return Found(name, text, call_id, None if complete else _why(source))
+    if mark == "(":
+        text, complete = yield from bracketed(source)
+        return _keywords(name, text, None if complete else _why(source))
+    if not mark:
+        begun = any(known.startswith(name) for known in tools.names)
+        return Found(name, "", problem=CUT_OFF) if begun or tools.knows(name) else None
+    return None
+
+
+def _keywords(name: str, text: str, problem: str | None) -> Found:
+    name = name.removesuffix(".call")
+    if problem:
+        return Found(name, text, problem=problem)
+    try:
+        return Found(name, keyword_arguments(text), is_python=True)
+    except NotArguments as error:
+        return Found(name, text, problem=unreadable(str(error)))
+
+
+def _why(source: Source) -> str:
+    return CUT_OFF if not source.left() else unreadable("the brackets do not match")
+
+
+def _braces(source: Source, name: str) -> Scan[Found]:
+    """Gemma's `{city:<|"|>Oslo<|"|>}`: up to the brace that closes the first, strings skipped."""
+    pieces: list[str] = []
+    depth = 0
+    quote = ""
+    while True:
+        text, word = yield from until(source, _BRACE_PARTS)
+        pieces.append(text)
+        if not word or (not quote and word.startswith(("<end", "<tool"))):
+            problem = unreadable("the braces do not match") if word else CUT_OFF
+            return Found(name, "".join(pieces), problem=problem)
+        pieces.append(source.take(len(word)))
+        if quote:
+            escaped = word == '"' and text.endswith("\\")
+            quote = "" if word == quote and not escaped else quote
+        elif word in "{}":
+            depth += 1 if word == "{" else -1
+            if depth == 0:
+                break
+        else:
+            quote = word
+    return _read_braces(name, "".join(pieces))
+
+
+def _read_braces(name: str, text: str) -> Found:
+    try:
+        arguments: dict[str, JSON] = brace_arguments(text)
+    except NotArguments as error:
+        return Found(name, text, problem=unreadable(str(error)))
+    return Found(name, arguments)

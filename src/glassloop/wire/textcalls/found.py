@@ -1,0 +1,37 @@
+"""A call as a grammar found it, before its name is looked up and its arguments are read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from glassloop.core.entries import JSON
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """One argument written as text. `kind` says how to read it: by the tool's schema, as it is, or as JSON."""
+
+    key: str
+    text: str
+    kind: Literal["schema", "string", "json"] = "schema"
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """`arguments` is an object, the text of one, or fields; `problem` is why the call must not run."""
+
+    name: str
+    arguments: Mapping[str, JSON] | str | tuple[Field, ...]
+    id: str = ""
+    problem: str | None = None
+    is_python: bool = False  # another one may follow on the next line
+
+
+CUT_OFF = "The call was cut off before its end, so it did not run. Send it again, shorter or in parts."
+
+
+def unreadable(what: str) -> str:
+    """A problem for which the model can write the call again."""
+    return f"The call could not be read: {what.rstrip('.')}. Send it again."

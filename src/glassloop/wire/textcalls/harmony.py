@@ -1,0 +1,125 @@
+"""The messages of gpt-oss (format: OpenAI's harmony guide), with their control tokens or stripped to plain words."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from glassloop.wire.textcalls.found import CUT_OFF, Found, unreadable
+from glassloop.wire.textcalls.source import Scan, Source, Words, ahead, bracketed, char, run_of, spaces, until
+
+OPENERS = ("<|channel|>", "<|start|>", "<|message|>")
+STRIPPED = ("analysis", "assistantanalysis", "assistantcommentary", "assistantfinal", "commentary to=")
+
+_LONGEST_HEADER = 200
+_HEADER_END = Words(("<|message|>", "{", "\n\n"))
+_MESSAGE = Words(("<|message|>",))
+_ENDS = Words(("<|end|>", "<|call|>", "<|return|>", "<|start|>", "<|channel|>"))
+_SWALLOWED = frozenset(("<|end|>", "<|call|>", "<|return|>"))
+_RECIPIENT = re.compile(r"to=([\w.:-]+)")
+_CHANNEL = re.compile(r"analysis|commentary|final")
+_STRIPPED = Words(STRIPPED)
+_STRIPPED_NEXT = Words(("assistantcommentary", "assistantfinal", "assistantanalysis", "commentary to="))
+_NAME = re.compile(r"[\w.:-]*")
+_WORDS_BEFORE_JSON = Words(("json", "code", "<|constrain|>", "<|message|>"))
+_TO = Words(("to=", " to="))
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One message: a call, reasoning, or (with neither) the header of a text that follows."""
+
+    call: Found | None = None
+    reasoning: str = ""
+
+
+def read_message(source: Source) -> Scan[Message | None]:
+    """The message that begins with one of OPENERS; None if this is no message."""
+    header, end = yield from until(source, _HEADER_END, _LONGEST_HEADER)
+    if end == "\n\n" or (not end and not source.ended):
+        return None
+    if end == "<|message|>":
+        source.take(len(end))
+    recipient = _RECIPIENT.search(header)
+    channel = _CHANNEL.search(header)
+    if recipient:
+        return Message((yield from _call(source, recipient.group(1), bool(end))))
+    if not channel and "assistant" not in header and not header == "":
+        return None
+    if channel and channel.group() == "analysis":
+        text, word = yield from until(source, _ENDS)
+        source.take(len(word) if word in _SWALLOWED else 0)
+        return Message(reasoning=text)
+    return Message() if end != "{" else None
+
+
+def _call(source: Source, name: str, has_body: bool) -> Scan[Found]:
+    if not has_body:
+        return Found(name, "", problem=CUT_OFF)
+    yield from spaces(source)
+    if (yield from char(source)) == "{":
+        text, complete = yield from bracketed(source)
+        problem = None if complete else CUT_OFF if not source.left() else unreadable("the brackets do not match")
+    else:
+        text, word = yield from until(source, _ENDS)
+        text, problem = text.strip(), None if word else CUT_OFF
+    yield from spaces(source)
+    word = yield from ahead(source, _ENDS)
+    source.take(len(word) if word in _SWALLOWED else 0)
+    return Found(name, text, problem=problem)
+
+
+@dataclass(frozen=True, slots=True)
+class Stripped:
+    """What came before the final answer. The answer itself follows as plain text."""
+
+    calls: tuple[Found, ...]
+    reasoning: str
+
+
+def read_stripped(source: Source) -> Scan[Stripped | None]:
+    """`analysisI need …assistantcommentary to=functions.get_weather json{…}assistantfinal…` up to the answer.
+
+    None where the word that it begins with is only a word.
+    """
+    calls: list[Found] = []
+    reasoning: list[str] = []
+    word = yield from ahead(source, _STRIPPED)
+    while word:
+        source.take(len(word))
+        if word.endswith("final"):
+            break
+        if word.endswith("analysis"):
+            if not (yield from char(source)).isalpha():
+                return None
+            text, word = yield from until(source, _STRIPPED_NEXT)
+            if not word:
+                return None
+            reasoning.append(text)
+            continue
+        call = yield from _stripped_call(source, word)
+        if call is None:
+            return None
+        calls.append(call)
+        yield from spaces(source)
+        word = yield from ahead(source, _STRIPPED_NEXT)
+    return Stripped(tuple(calls), "".join(reasoning).strip())
+
+
+def _stripped_call(source: Source, word: str) -> Scan[Found | None]:
+    if not word.endswith("to="):
+        to = yield from ahead(source, _TO)
+        if not to:
+            return None
+        source.take(len(to))
+    name = yield from run_of(source, _NAME, _LONGEST_HEADER)
+    while True:
+        yield from spaces(source)
+        filler = yield from ahead(source, _WORDS_BEFORE_JSON)
+        if not filler:
+            break
+        source.take(len(filler))
+    if (yield from char(source)) != "{":
+        return None
+    text, complete = yield from bracketed(source)
+    return Found(name, text, problem=None if complete else CUT_OFF)

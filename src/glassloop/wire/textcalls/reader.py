@@ -1,0 +1,304 @@
+"""Reads an answer for calls written as text, while it streams: shows what is text, holds back what may be a call."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from glassloop.core.entries import Mend, ToolCall
+from glassloop.core.tools import ToolSpec
+from glassloop.wire.textcalls import harmony
+from glassloop.wire.textcalls.body import read_body
+from glassloop.wire.textcalls.found import CUT_OFF, Found
+from glassloop.wire.textcalls.line import Line
+from glassloop.wire.textcalls.settle import Settled, Tools, believable, settle
+from glassloop.wire.textcalls.source import Scan, Source, Words, ahead, char, run_of, spaces
+from glassloop.wire.textcalls.tokens import CLOSERS, HEADERS, LONGEST_STRAY, OPENERS, ROLES, STRAY, STRAY_BEGINNING
+from glassloop.wire.textcalls.whole import Begins, Shape, beginnings
+
+_MARKERS = Words((*OPENERS, *harmony.OPENERS))
+_STRAY_CLOSERS = Words(CLOSERS)
+_BLANKS = re.compile(r"[ \t]*")
+
+
+def _trigger() -> re.Pattern[str]:
+    """What ends a stretch of plain text: a line break, and the first character of a marker or a control
+    token before one that may be its second, so that `<` and `[` in common text cost nothing."""
+    seconds: dict[str, set[str]] = {"<": set("|｜s/bet")}
+    for word in (*OPENERS, *harmony.OPENERS, *CLOSERS, "[e~[", "]~!b["):
+        seconds.setdefault(word[0], set()).add(word[1])
+    pairs = (f"{re.escape(first)}(?=[{re.escape(''.join(sorted(second)))}]|\\Z)" for first, second in seconds.items())
+    return re.compile("|".join(("\n", *pairs)))
+
+
+_TRIGGER = _trigger()
+
+
+@dataclass(frozen=True, slots=True)
+class TextCalls:
+    """What an answer held. `content` is its text without calls and control tokens; `tail` the part of it
+    that `feed` has not shown yet; `reasoning` what stood in a notation's own place for thinking."""
+
+    content: str
+    tail: str
+    calls: tuple[ToolCall, ...]
+    mends: tuple[Mend, ...]
+    reasoning: str = ""
+
+
+def find_calls(text: str, tools: Mapping[str, ToolSpec], tool_mode: str = "native") -> TextCalls:
+    """The calls in a whole answer. Thinking must have been removed from `text`."""
+    reader = TextCallReader(tools, tool_mode)
+    reader.feed(text)
+    return reader.finish()
+
+
+class TextCallReader:
+    """Feed it an answer in pieces and show what `feed` returns; `finish` says which calls the answer made.
+
+    Any split of the answer shows the same text and gives the same calls. `tool_mode` is the text family
+    that the model was asked to use; calls in that family are expected and so are no mends.
+    """
+
+    def __init__(self, tools: Mapping[str, ToolSpec], tool_mode: str = "native") -> None:
+        self._tools = Tools(tools)
+        self._tool_mode = tool_mode
+        self._beginnings = beginnings(self._tools)
+        self._line_words = Words(self._beginnings)
+        self._source = Source()
+        self._line = Line()
+        self._content: list[str] = []
+        self._fresh: list[str] = []
+        self._calls: list[ToolCall] = []
+        self._mends: list[Mend] = []
+        self._reasoning: list[str] = []
+        self._changed = False  # something was taken out of the text
+        self._harmony = False
+        self._shown_opener = False  # an opener stands in the text, and so may its closer
+        self._whole = ""  # the text of an accepted call that was the whole answer
+        self._idle = False
+        self._scan = self._read()
+        next(self._scan)
+
+    def feed(self, text: str) -> str:
+        """Take more of the answer; returns what may be shown now."""
+        if self._idle and not _TRIGGER.search(text):
+            self._content.append(text)
+            self._line.add(text)
+            return text
+        self._source.add(text)
+        next(self._scan)
+        return self._shown()
+
+    def finish(self, structured_calls: bool = False, *, cut_off: bool = False) -> TextCalls:
+        """The answer is complete, or `cut_off`. With `structured_calls` beside the text, none is taken from it."""
+        self._source.cut_off = cut_off
+        self._source.ended = True
+        next(self._scan, None)
+        if structured_calls and self._whole:
+            self._say(self._whole)
+        content = "".join(self._content)
+        content = content.strip() if self._changed else content
+        calls = () if structured_calls else tuple(self._calls)
+        mends = () if structured_calls else tuple(self._mends)
+        return TextCalls(content, self._shown(), calls, mends, "\n".join(self._reasoning))
+
+    def _shown(self) -> str:
+        shown = "".join(self._fresh)
+        self._fresh.clear()
+        return shown
+
+    def _say(self, text: str) -> None:
+        if text:
+            self._content.append(text)
+            self._fresh.append(text)
+            self._line.add(text)
+
+    def _done(self) -> bool:
+        return self._source.ended and not self._source.left()
+
+    def _read(self) -> Scan[None]:
+        while not self._done():
+            if self._line.blank and not self._line.fenced:
+                gap = yield from spaces(self._source)
+                self._say(gap)
+                if (yield from self._line_shape()):
+                    continue
+            yield from self._text()
+
+    def _text(self) -> Scan[None]:
+        """Show text up to the end of the line, or up to and including a marker."""
+        source = self._source
+        while not self._done():
+            found = _TRIGGER.search(source.text, source.pos)
+            if not found:
+                self._say(source.take(source.left()))
+                if not source.ended:
+                    self._idle = True
+                    yield
+                    self._idle = False
+                continue
+            self._say(source.take(found.start() - source.pos))
+            if found.group() == "\n":
+                self._say(source.take(1))
+                return
+            if (yield from self._marker()):
+                return
+
+    def _marker(self) -> Scan[bool]:
+        """Read what begins with `<`, `[` or `]`. False if it was one character of text."""
+        source = self._source
+        marker = yield from ahead(source, _MARKERS)
+        if marker and not self._line.quotes:
+            source.mark()
+            yield from (self._message() if marker in harmony.OPENERS else self._region(marker))
+            return True
+        if marker:
+            self._shown_opener = True
+            self._say(source.take(len(marker)))
+            return False
+        if self._line.quotes or not (yield from self._stray()):
+            self._say(source.take(1))
+        return False
+
+    # ── calls behind a marker ──
+
+    def _region(self, marker: str) -> Scan[None]:
+        opener = OPENERS[marker]
+        within = self._line.within_sentence
+        body = yield from read_body(self._source, self._tools)
+        settled = [settle(found, self._tools) for found in body.found]
+        if not settled and not body.broken and self._done():  # an opener and nothing behind it
+            self._drop_tokens()
+            return
+        if not settled or not self._counts(settled, opener.strict):
+            self._say(self._source.taken())
+            self._shown_opener = True
+            return
+        if within and (yield from self._sentence_goes_on()):
+            self._say(self._source.taken())
+            self._shown_opener = True
+            return
+        rest = self._source.unsettled()
+        self._accept(settled, opener.family)
+        self._say(rest)
+
+    def _counts(self, settled: Sequence[Settled], strict: bool) -> bool:
+        """A control token makes a call of anything; behind a mark that prose may use, the tool must be known.
+
+        A call that cannot run because of its arguments is one all the same: the model is told why.
+        """
+        return strict or all(each.call.name in self._tools.names for each in settled)
+
+    def _sentence_goes_on(self) -> Scan[bool]:
+        """Whether text follows on the same line: a call in the middle of a sentence is talk about a call."""
+        rest = self._source.unsettled()
+        line = rest.lstrip(" \t")
+        return not line.startswith("\n") and bool((line or (yield from char(self._source))).strip())
+
+    def _accept(self, settled: Sequence[Settled], family: str) -> None:
+        self._changed = True
+        self._line.end_lead()
+        for each in settled:
+            self._calls.append(each.call)
+            self._mends.extend(each.mends)
+            if family != self._tool_mode:
+                self._mends.append(Mend("text_call", f"a call of {each.call.name!r} was read from text ({family})"))
+
+    def _message(self) -> Scan[None]:
+        message = yield from harmony.read_message(self._source)
+        if message is None:
+            self._say(self._source.taken())
+            return
+        self._changed = self._harmony = True
+        if message.reasoning:
+            self._reasoning.append(message.reasoning)
+        if message.call:
+            self._accept([settle(message.call, self._tools)], "harmony")
+
+    # ── calls that only their shape shows ──
+
+    def _line_shape(self) -> Scan[bool]:
+        """Read what the line begins with, if it may be a call. False if it cannot be one."""
+        source = self._source
+        if (yield from ahead(source, _MARKERS)):
+            return False
+        word = yield from ahead(source, self._line_words)
+        if not word:
+            return False
+        begins = self._beginnings[word]
+        if not begins.anywhere and not self._line.leads:
+            return False
+        source.mark()
+        start = source.pos
+        shape = yield from begins.read(source, self._tools)
+        if shape is None or not (yield from self._believe(shape, begins)):
+            if source.pos == start and not source.taken():
+                return False
+            self._say(source.taken())
+        return True
+
+    def _believe(self, shape: Shape, begins: Begins) -> Scan[bool]:
+        settled = [settle(found, self._tools) for found in shape.found]
+        is_whole = not (begins.anywhere or shape.text_follows)
+        if is_whole and not (all(believable(each, self._tools) for each in settled) and (yield from self._at_end())):
+            return False
+        if not self._counts(settled, strict=False):
+            return False
+        if shape.reasoning:
+            self._reasoning.append(shape.reasoning)
+        self._whole = self._source.taken() if is_whole else ""
+        self._accept(settled, shape.family)
+        return True
+
+    def _at_end(self) -> Scan[bool]:
+        while True:
+            yield from spaces(self._source)
+            if not (yield from self._control_token()):
+                return self._done()
+
+    # ── control tokens around an answer ──
+
+    def _drop_tokens(self) -> None:
+        self._changed = True
+        if not any(mend.code == "control_tokens" for mend in self._mends):
+            self._mends.append(Mend("control_tokens", "control tokens of the chat template were removed from the text"))
+
+    def _control_token(self) -> Scan[str]:
+        """Consume one control token, or nothing. A closer is one unless its opener was shown as text."""
+        source = self._source
+        if (yield from ahead(source, _MARKERS)):
+            return ""
+        word = yield from ahead(source, _STRAY_CLOSERS)
+        if word:
+            return "" if self._shown_opener else source.take(len(word))
+        while True:
+            found = STRAY.match(source.text, source.pos)
+            if found:
+                return source.take(found.end() - found.start())
+            tail = source.text[source.pos : source.pos + LONGEST_STRAY]
+            if source.ended or not STRAY_BEGINNING.fullmatch(tail):
+                return ""
+            yield
+
+    def _stray(self) -> Scan[bool]:
+        """Drop control tokens at the beginning, at the end and before a call; anywhere else they are text."""
+        source = self._source
+        source.mark()
+        token = yield from self._control_token()
+        if not token:
+            return False
+        while token:
+            yield from run_of(source, _BLANKS)
+            if token in HEADERS:
+                role = yield from ahead(source, ROLES)
+                source.take(len(role))
+            yield from spaces(source)
+            token = yield from self._control_token()
+        begins = self._line.begins
+        if begins or self._harmony or self._done() or (yield from ahead(source, _MARKERS)):
+            self._drop_tokens()
+            return True
+        self._say(source.taken())
+        return True

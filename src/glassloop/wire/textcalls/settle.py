@@ -1,0 +1,82 @@
+"""From what a grammar found to a call that may run: the name is looked up, the arguments are read and checked."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from glassloop.core.entries import JSON, Mend, ToolCall
+from glassloop.core.tools import ToolSpec
+from glassloop.wire.arguments import read_arguments
+from glassloop.wire.fits import fits
+from glassloop.wire.names import resolve_name
+from glassloop.wire.textcalls.found import Field, Found
+
+
+class Tools:
+    """The tools that a call may name."""
+
+    __slots__ = ("_specs", "names")
+
+    def __init__(self, specs: Mapping[str, ToolSpec]) -> None:
+        self._specs = specs
+        self.names = frozenset(specs)
+
+    def resolve(self, raw: str) -> tuple[str, Mend | None]:
+        return resolve_name(raw, self.names)
+
+    def knows(self, raw: str) -> bool:
+        return self.resolve(raw)[0] in self.names
+
+    def schema(self, raw: str) -> Mapping[str, JSON]:
+        """The parameters of the tool that `raw` spells; empty if there is none."""
+        spec = self._specs.get(self.resolve(raw)[0])
+        return spec.parameters if spec else {}
+
+    def keys(self, raw: str) -> frozenset[str]:
+        """The names of its parameters."""
+        return frozenset(self.schema(raw).get("properties") or ())
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """A call and what was mended to read it."""
+
+    call: ToolCall
+    mends: tuple[Mend, ...] = ()
+
+
+def settle(found: Found, tools: Tools) -> Settled:
+    """The call as it goes to the loop: with a known name if there is one, and with a problem if it must not run."""
+    from glassloop.wire.textcalls.tags import read_fields
+
+    name, renamed = tools.resolve(found.name)
+    mends = (renamed,) if renamed else ()
+    if found.problem:
+        return Settled(ToolCall(found.id, name, None, _source_text(found.arguments), found.problem), mends)
+    schema = tools.schema(name)
+    arguments = read_fields(found.arguments, schema) if isinstance(found.arguments, tuple) else found.arguments
+    read = read_arguments(arguments, schema, name=name)
+    text = arguments if isinstance(arguments, str) else _dump(arguments)
+    return Settled(ToolCall(found.id, name, read.value, text, read.problem), (*mends, *read.mends))
+
+
+def believable(settled: Settled, tools: Tools) -> bool:
+    """Whether this is a call even where nothing but its shape says so: a known tool, and arguments that fit it."""
+    call = settled.call
+    if call.problem or call.arguments is None or call.name not in tools.names:
+        return False
+    return fits(call.arguments, tools.schema(call.name))
+
+
+def _source_text(arguments: Mapping[str, JSON] | str | tuple[Field, ...]) -> str:
+    if isinstance(arguments, str):
+        return arguments
+    if isinstance(arguments, tuple):
+        return _dump({field.key: field.text for field in arguments})
+    return _dump(arguments)
+
+
+def _dump(value: Mapping[str, JSON]) -> str:
+    return json.dumps(dict(value), ensure_ascii=False)

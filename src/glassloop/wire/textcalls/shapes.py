@@ -1,0 +1,75 @@
+"""JSON that describes calls, in each shape that models write: which keys name the tool and which hold its arguments."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+
+from glassloop.core.entries import JSON
+from glassloop.wire.arguments import read_arguments
+from glassloop.wire.textcalls.found import Found
+
+NAME_KEYS = ("name", "tool_name", "function_name", "tool", "function", "action")
+ARGUMENT_KEYS = ("arguments", "parameters", "args", "params", "input", "tool_input", "action_input", "kwargs")
+ID_KEYS = ("id", "tool_call_id", "call_id")
+LIST_KEYS = ("tool_calls", "function_calls", "calls")
+WRAPPER_KEYS = ("tool_call", "function_call", "function")
+TYPES = ("function", "tool_call", "function_call", "tool_use")
+CALL_KEYS = frozenset((*NAME_KEYS, *ARGUMENT_KEYS, *ID_KEYS, *LIST_KEYS, *WRAPPER_KEYS, "type", "index"))
+
+_NAME_IN_TEXT = re.compile(rf'"(?:{"|".join(NAME_KEYS)})"\s*:\s*"([^"\\]+)"')
+
+
+def read_json(text: str) -> tuple[JSON, str | None]:
+    """A value of any type by the arguments ladder, and why it could not be read."""
+    read = read_arguments(f'{{"value": {text}}}', {})
+    if read.value is None or read.problem:
+        return None, read.problem or "no JSON value"
+    return read.value.get("value"), None
+
+
+def name_in(text: str) -> str:
+    """The tool's name in JSON that cannot be read, or an empty string."""
+    found = _NAME_IN_TEXT.search(text)
+    return found.group(1) if found else ""
+
+
+def calls_in(value: JSON, known: frozenset[str] = frozenset()) -> tuple[Found, ...] | None:
+    """The calls that `value` describes, or None where any part of it describes none."""
+    if isinstance(value, list):
+        inner = [calls_in(item, known) for item in value]
+        if not inner or any(calls is None for calls in inner):
+            return None
+        return tuple(call for calls in inner if calls for call in calls)
+    if not isinstance(value, Mapping):
+        return None
+    for key in LIST_KEYS:
+        if isinstance(value.get(key), list):
+            return calls_in(value[key], known)
+    return _one_call(value, known)
+
+
+def _one_call(value: Mapping[str, JSON], known: frozenset[str]) -> tuple[Found, ...] | None:
+    for key in WRAPPER_KEYS:
+        if isinstance(value.get(key), Mapping):
+            inner = calls_in(value[key], known)
+            return inner and tuple(Found(c.name, c.arguments, c.id or _id(value)) for c in inner)
+    name = next((value[key] for key in NAME_KEYS if isinstance(value.get(key), str)), "")
+    if name and not set(value) - CALL_KEYS:
+        arguments: JSON = next((value[key] for key in ARGUMENT_KEYS if key in value), {})
+        return (Found(name, _as_object(arguments), _id(value)),)
+    if len(value) == 1 and isinstance(next(iter(value.values())), Mapping):  # {"get_weather": {...}}
+        only = next(iter(value))
+        return (Found(only, value[only]),) if only in known else None
+    return None
+
+
+def _as_object(arguments: JSON) -> Mapping[str, JSON] | str:
+    if isinstance(arguments, (Mapping, str)):
+        return arguments
+    return {} if arguments is None else json.dumps(arguments, ensure_ascii=False)
+
+
+def _id(value: Mapping[str, JSON]) -> str:
+    return next((value[key] for key in ID_KEYS if isinstance(value.get(key), str)), "")

@@ -1,0 +1,333 @@
+"""Calls that nothing marks but their shape. They count only where they are the whole answer (a short line
+before them is allowed), or where a line begins with a word that belongs to the notation."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+
+from glassloop.wire.textcalls import harmony
+from glassloop.wire.textcalls.body import calls_from_text, json_or_python, named_call, read_body
+from glassloop.wire.textcalls.found import CUT_OFF, Found, unreadable
+from glassloop.wire.textcalls.settle import Tools
+from glassloop.wire.textcalls.shapes import CALL_KEYS, NAME_KEYS, TYPES
+from glassloop.wire.textcalls.source import Scan, Source, Words, ahead, bracketed, char, run_of, spaces, until
+from glassloop.wire.textcalls.tokens import OPENERS
+
+_NAME = re.compile(r"[\w.:/-]*")
+_LONGEST_NAME = 200
+_LONGEST_KEY = 40
+_QUOTE = {'"': Words(('"',)), "'": Words(("'",))}
+_LINE_END = Words(("\n",))
+_OPENER = Words(OPENERS)
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """What was read: the calls, the reasoning before them, and whether text may follow as the answer."""
+
+    family: str
+    found: tuple[Found, ...] = ()
+    reasoning: str = ""
+    text_follows: bool = False
+
+
+Reader = Callable[[Source, Tools], Scan[Shape | None]]
+
+
+def _bare(source: Source, tools: Tools) -> Scan[Shape | None]:
+    """Llama 3, xLAM, Hammer, small models: JSON objects or a list of them; Llama 4 and 3.2: a Python list."""
+    found: list[Found] = []
+    mark = yield from char(source)
+    while mark and mark in "{[":
+        value = yield from _value(source, tools)
+        if value is None or not _all_known(value, tools):
+            return None
+        found.extend(value)
+        yield from spaces(source)
+        mark = yield from char(source)
+        if found and mark and mark in ";,":
+            source.take(1)
+            yield from spaces(source)
+            mark = yield from char(source)
+    return Shape("json", tuple(found))
+
+
+def _all_known(calls: list[Found], tools: Tools) -> bool:
+    return all(call.problem is None and tools.knows(call.name) for call in calls)
+
+
+def _value(source: Source, tools: Tools) -> Scan[list[Found] | None]:
+    """One value whose first member already says that it is a call; None as soon as it cannot be one."""
+    head = source.take(1)
+    closers = "]" if head == "[" else "}"
+    if head == "[":
+        head += yield from spaces(source)
+        mark = yield from char(source)
+        if mark == "{":
+            head += source.take(1)
+            closers += "}"
+        elif not (mark.isalpha() or mark == "_"):
+            return None
+    begin = _first_member if head.endswith("{") else _first_name
+    member = yield from begin(source, tools)
+    if member is None:
+        return None
+    rest, complete = yield from bracketed(source, closers)
+    return calls_from_text(head + member + rest, tools) if complete else None
+
+
+def _first_member(source: Source, tools: Tools) -> Scan[str | None]:
+    head = yield from spaces(source)
+    key = yield from _quoted(source, _LONGEST_KEY)
+    if key is None or not (key[1:-1] in CALL_KEYS or tools.knows(key[1:-1])):
+        return None
+    head += key + (yield from spaces(source))
+    if (yield from char(source)) != ":":
+        return None
+    head += source.take(1) + (yield from spaces(source))
+    if (yield from char(source)) not in _QUOTE:
+        return head
+    if key[1:-1] not in (*NAME_KEYS, "type"):
+        return head
+    value = yield from _quoted(source, _LONGEST_NAME)
+    if value is None:
+        return None
+    believed = value[1:-1] in TYPES if key[1:-1] == "type" else tools.knows(value[1:-1])
+    return head + value if believed else None
+
+
+def _quoted(source: Source, longest: int) -> Scan[str | None]:
+    """A short string with its quotes, or None."""
+    quote = yield from char(source)
+    if quote not in _QUOTE:
+        return None
+    source.take(1)
+    text, end = yield from until(source, _QUOTE[quote], longest)
+    if not end:
+        return None
+    source.take(1)
+    return quote + text + quote
+
+
+_CALLING_TOOL = Words(("Calling tool:",))
+
+
+def _first_name(source: Source, tools: Tools) -> Scan[str | None]:
+    """The name of the first call of a Python list, with what stands before it."""
+    head = ""
+    prefix = yield from ahead(source, _CALLING_TOOL)
+    if prefix:
+        head = source.take(len(prefix)) + (yield from spaces(source))
+    name = yield from run_of(source, _NAME, _LONGEST_NAME)
+    if not tools.knows(name) or (yield from char(source)) != "(":
+        return None
+    return head + name
+
+
+_LANGUAGES = frozenset(
+    ("", "json", "jsonc", "json5", "xml", "html", "tool_code", "tool_call", "tool_calls", "tool", "function_call",
+     "function", "python", "py", "text", "plaintext", "action")
+)  # fmt: skip
+_FENCE_END = Words(("```", "~~~"))
+
+
+def _fence(source: Source, tools: Tools) -> Scan[Shape | None]:
+    """A code fence that holds nothing but calls: JSON, marked calls, or Gemma 3's `tool_code`."""
+    source.take(3)
+    language, end = yield from until(source, _LINE_END, _LONGEST_KEY)
+    if not end or language.strip().lower() not in _LANGUAGES:
+        return None
+    yield from spaces(source)
+    mark = yield from char(source)
+    if mark and mark in "{[":
+        shape = yield from _bare(source, tools)
+    elif (yield from ahead(source, _OPENER)):
+        shape = Shape("fence", tuple((yield from read_body(source, tools)).found))
+    else:
+        shape = yield from _python_lines(source, tools)
+    if shape is None:
+        return None
+    yield from spaces(source)
+    fence = yield from ahead(source, _FENCE_END)
+    source.take(len(fence))
+    return replace(shape, family="fence")
+
+
+def _python_lines(source: Source, tools: Tools) -> Scan[Shape | None]:
+    found: list[Found] = []
+    while True:
+        name = yield from run_of(source, _NAME, _LONGEST_NAME)
+        if not name and found:
+            return Shape("python", tuple(found))
+        if (yield from char(source)) != "(" or not (tools.knows(name) or name == "print"):
+            return None
+        arguments, complete = yield from bracketed(source)
+        if not complete:
+            return None
+        calls = calls_from_text(f"[{name}{arguments}]", tools)
+        if not _all_known(calls, tools):
+            return None
+        found.extend(calls)
+        yield from spaces(source)
+
+
+def _bare_name(source: Source, tools: Tools) -> Scan[Shape | None]:
+    """A tool's name and its arguments, `get_weather{"city": "Oslo"}` or `get_weather(city="Oslo")`, once or more."""
+    found: list[Found] = []
+    while True:
+        call = yield from named_call(source, tools)
+        if call is None or call.problem:
+            return None
+        found.append(call)
+        yield from spaces(source)
+        if not (yield from char(source)).isalpha():
+            return Shape("named", tuple(found))
+
+
+_CHEVRONS = Words((">>>",))
+
+
+def _functionary(source: Source, tools: Tools) -> Scan[Shape | None]:
+    """Functionary v3.2 and v2: `>>>get_weather` and its JSON on the next line; `>>>all` begins the answer."""
+    found: list[Found] = []
+    while (yield from ahead(source, _CHEVRONS)):
+        source.take(3)
+        name = yield from run_of(source, _NAME, _LONGEST_NAME)
+        if name == "all":
+            yield from spaces(source)
+            return Shape("functionary", tuple(found), text_follows=True)
+        yield from spaces(source)
+        if not tools.knows(name) or (yield from char(source)) != "{":
+            return None
+        text, complete = yield from bracketed(source)
+        found.append(Found(name, text, problem=None if complete else CUT_OFF))
+        yield from spaces(source)
+    return Shape("functionary", tuple(found))
+
+
+def _functools(source: Source, tools: Tools) -> Scan[Shape | None]:
+    """Phi-4-mini, Phi-3 and Firefunction v2: `functools[{…}]`."""
+    source.take(len("functools"))
+    if (yield from char(source)) != "[":
+        return None
+    return Shape("functools", tuple((yield from json_or_python(source, tools))))
+
+
+def _stripped_harmony(source: Source, _: Tools) -> Scan[Shape | None]:
+    message = yield from harmony.read_stripped(source)
+    if message is None:
+        return None
+    return Shape("harmony", message.calls, message.reasoning, text_follows=True)
+
+
+_AFTER_THOUGHT = Words(("\nAction:", "\nFinal Answer:", "\nAnswer:"))
+_ACTION = Words(("Action:",))
+_INPUT = Words(("Action Input:", "Action_Input:", "ActionInput:", "Input:", "Arguments:"))
+_AFTER_INPUT = Words(("Observation", "Thought:", "Action:", "Final Answer:"))
+_FENCE_OR_LINE = Words(("```json", "```", "\n"))
+_NO_CALL = frozenset({"directly_answer", "directly-answer"})  # Command R's tool for giving the answer itself
+
+
+def _react(source: Source, tools: Tools) -> Scan[Shape | None]:
+    """ReAct (Qwen 1.5, small models): Thought, Action, Action Input. Command R: `Action:` and a JSON list in a fence.
+
+    What follows as an observation was invented by the model and is dropped.
+    """
+    reasoning = ""
+    if not (yield from ahead(source, _ACTION)):
+        thought, word = yield from until(source, _AFTER_THOUGHT)
+        if not word:
+            return None
+        reasoning = thought.removeprefix("Thought:").strip()
+        if not word.endswith("Action:"):
+            source.take(len(word))
+            yield from spaces(source)
+            return Shape("react", (), reasoning, text_follows=True)
+        source.take(1)
+    found: list[Found] = []
+    while (yield from ahead(source, _ACTION)):
+        source.take(len("Action:"))
+        call = yield from _action(source, tools)
+        if call is None:
+            return None
+        found.extend(call)
+        yield from spaces(source)
+    if found and (yield from ahead(source, _AFTER_INPUT)):
+        yield from until(source, Words(()))
+    return Shape("react", tuple(call for call in found if call.name not in _NO_CALL), reasoning)
+
+
+def _action(source: Source, tools: Tools) -> Scan[list[Found] | None]:
+    yield from spaces(source)
+    fence = yield from ahead(source, _FENCE_OR_LINE)
+    if fence:
+        source.take(len(fence))
+        yield from spaces(source)
+    mark = yield from char(source)
+    if mark and mark in "{[":
+        calls = yield from json_or_python(source, tools)
+        yield from _end_fence(source)
+        return calls
+    name, end = yield from until(source, _LINE_END, _LONGEST_NAME)
+    name = name.strip().strip("`*[]")
+    if not end or not tools.knows(name):
+        return None
+    yield from spaces(source)
+    label = yield from ahead(source, _INPUT)
+    if not label:
+        return None
+    source.take(len(label))
+    return (yield from _action_input(source, tools, name))
+
+
+def _action_input(source: Source, tools: Tools, name: str) -> Scan[list[Found] | None]:
+    yield from spaces(source)
+    fence = yield from ahead(source, _FENCE_OR_LINE)
+    source.take(len(fence))
+    yield from spaces(source)
+    if (yield from char(source)) == "{":
+        text, complete = yield from bracketed(source)
+        yield from _end_fence(source)
+        return [Found(name, text, problem=None if complete else CUT_OFF)]
+    text, _ = yield from until(source, Words(("\nObservation", "\nThought:", "\nAction:")))
+    keys = tools.keys(name)
+    if not keys or text.strip() in {"", "None", "null"}:
+        return [Found(name, {})]
+    if len(keys) > 1:
+        return [Found(name, text, problem=unreadable("the action input is no JSON object"))]
+    return [Found(name, {next(iter(keys)): text.strip().strip('"')})]
+
+
+def _end_fence(source: Source) -> Scan[None]:
+    yield from spaces(source)
+    fence = yield from ahead(source, _FENCE_END)
+    source.take(len(fence))
+
+
+@dataclass(frozen=True, slots=True)
+class Begins:
+    """A word that a line may begin with. `anywhere`: on any line, and text may follow the calls."""
+
+    read: Reader
+    anywhere: bool = False
+
+
+SHAPES: Mapping[str, Begins] = {
+    "{": Begins(_bare),
+    "[": Begins(_bare),
+    "```": Begins(_fence),
+    "~~~": Begins(_fence),
+    "Thought:": Begins(_react),
+    "Action:": Begins(_react, anywhere=True),
+    ">>>": Begins(_functionary, anywhere=True),
+    "functools": Begins(_functools, anywhere=True),
+    **dict.fromkeys(harmony.STRIPPED, Begins(_stripped_harmony)),
+}
+
+
+def beginnings(tools: Tools) -> Mapping[str, Begins]:
+    """The words for these tools: a line may also begin with a tool's name and its arguments."""
+    named = Begins(_bare_name)
+    return {f"{name}{mark}": named for name in tools.names for mark in ("{", "(", "\n{", " {", ": {")} | dict(SHAPES)

@@ -1,0 +1,54 @@
+"""The ready-made tools by name."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from glassloop.core.errors import ConfigError
+from glassloop.tools import builtin
+
+
+@pytest.fixture
+def notes(tmp_path: Path) -> dict[str, str]:
+    return {"notes_folder": str(tmp_path)}
+
+
+@pytest.mark.parametrize("name", builtin.names())
+def test_every_name_loads_read_only_tools_whose_parameters_are_all_described(
+    name: str, notes: dict[str, str]
+) -> None:
+    for tool in builtin.load(name, notes):
+        assert (tool.effect, tool.origin) == ("read", "builtin")
+        assert "Use it" in tool.description
+        assert all(schema.get("description") for schema in tool.parameters["properties"].values())
+
+
+def test_a_single_tool_is_loaded_under_its_own_name_and_basics_has_those_that_need_no_folder(
+    notes: dict[str, str],
+) -> None:
+    four = ["calculator", "current_time", "weather", "search_notes"]
+    assert [builtin.load(name, notes)[0].name for name in four] == four
+    assert [tool.name for tool in builtin.load("basics")] == four[:3]
+
+
+def test_an_unknown_name_is_refused_with_the_nearest_and_all() -> None:
+    with pytest.raises(
+        ConfigError, match=r"'calculater'. Did you mean calculator\? There are: calculator, current_time"
+    ):
+        builtin.load("calculater")
+
+
+def test_a_name_never_becomes_a_module() -> None:
+    with pytest.raises(ConfigError, match="There is no ready-made tool 'os:system'"):
+        builtin.load("os:system")
+
+
+def test_notes_are_looked_for_in_the_working_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ConfigError, match=r"notes does not exist\. Make it, or set notes_folder"):
+        builtin.load("search_notes")
+    (tmp_path / "notes").mkdir()
+    (tmp_path / "notes" / "a.md").write_text("hello")
+    assert "a.md:1: hello" in builtin.load("search_notes")[0].function("hello")

@@ -1,0 +1,90 @@
+"""The real program in a child process, in a folder and an environment of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+SOURCE = Path(__file__).parents[2] / "src"
+PROGRAM = [sys.executable, "-m", "glassloop.cli.main"]
+WEATHER_TOOLS = '''
+from glassloop import tool
+
+
+@tool(effect="read")
+def get_weather(city: str) -> str:
+    """Current weather in a city. Use it whenever the user asks about weather.
+
+    Args:
+        city: The city's name.
+    """
+    if city == "Atlantis":
+        raise LookupError("there is no weather station in Atlantis")
+    return f"18 °C in {city}"
+
+
+@tool
+def send_mail(to: str) -> str:
+    """Send a mail. Use it when asked to.
+
+    Args:
+        to: The address.
+    """
+    return f"sent to {to}"
+'''
+
+
+@dataclass(frozen=True)
+class Done:
+    """How a run of the program ended."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def events(self) -> list[dict[str, object]]:
+        return [json.loads(line) for line in self.out.splitlines()]
+
+
+def environment(folder: Path, extra: Mapping[str, str] | None = None) -> dict[str, str]:
+    """Nothing of the developer's own: no keys, no configuration, no history. Looks for Ollama where there is none."""
+    home = folder / "home"
+    home.mkdir(exist_ok=True)
+    return {
+        "PATH": os.environ["PATH"],
+        "HOME": str(home),
+        "XDG_CONFIG_HOME": str(home / "config"),
+        "XDG_DATA_HOME": str(home / "data"),
+        "PYTHONPATH": str(SOURCE),
+        "LANG": "C.UTF-8",
+        "TERM": "xterm",
+        **(extra or {}),
+    }
+
+
+def glassloop(
+    *arguments: str,
+    folder: Path,
+    stdin: bytes = b"",
+    env: Mapping[str, str] | None = None,
+    timeout: float = 90,
+) -> Done:
+    """Run the program to its end."""
+    done = subprocess.run(
+        [*PROGRAM, *arguments],
+        cwd=folder,
+        env=environment(folder, env),
+        input=stdin,
+        capture_output=True,
+        timeout=timeout,
+        check=False,
+    )
+    out, err = done.stdout.decode(), done.stderr.decode()
+    assert "Traceback" not in err, err
+    return Done(done.returncode, out, err)

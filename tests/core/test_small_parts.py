@@ -1,0 +1,125 @@
+"""Token estimates, masking, usage, the memory journal, exceptions."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from glassloop.core.entries import Text, ToolResult, Usage, User, parts_of
+from glassloop.core.errors import ConfigError, ContextOverflow, EndpointError, SessionError
+from glassloop.core.journal import MemoryJournal, Record, RunEnd, RunStart
+from glassloop.core.limits import Limits
+from glassloop.core.secrets import MASK, mask
+from glassloop.core.tokens import calibrate, estimate
+
+
+# Counted with the o200k vocabulary.
+@pytest.mark.parametrize(
+    ("text", "tokens"),
+    [
+        ("The quick brown fox jumps over the lazy dog. " * 20, 201),
+        ("今天天气很好，我们去公园散步吧。" * 20, 240),
+        ("今日は天気がいいから散歩しましょう。" * 20, 220),
+        ("오늘 날씨가 좋으니 산책하러 갑시다. " * 20, 301),
+        ("Съешь же ещё этих мягких французских булок, да выпей чаю. " * 20, 381),
+        ("مرحبا كيف حالك اليوم في المدينة " * 20, 161),
+        ('{"name": "get_weather", "arguments": {"city": "Oslo"}}\n' * 20, 360),
+        ("def add(a: int, b: int) -> int:\n    return a + b\n\n" * 20, 380),
+    ],
+)
+def test_estimates_are_within_a_third_for_every_script(text: str, tokens: int) -> None:
+    assert tokens * 0.66 <= estimate(text) <= tokens * 1.5
+
+
+@given(st.text(), st.text())
+def test_a_longer_text_is_never_estimated_shorter(a: str, b: str) -> None:
+    assert estimate(a + b) >= estimate(a)
+
+
+def test_calibration_takes_the_servers_word_within_reason() -> None:
+    assert calibrate(150, 100) == 1.5
+    assert calibrate(0, 100) == 1.0
+    assert calibrate(10**9, 100) == 4.0
+
+
+@pytest.mark.parametrize(
+    "secret",
+    [
+        "sk-proj-abcdefghijklmnop1234",
+        "sk-or-v1-0123456789abcdef0123456789abcdef",
+        "gsk_abcdefghijklmnopqrstuvwx",
+        "AIzaSyA1234567890abcdefghijklmnopqrstuv",
+        "ghp_abcdefghijklmnopqrstuvwxyz0123",
+        "xai-abcdefghijklmnop",
+        "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0In0.abcdefgh",
+    ],
+)
+def test_known_key_shapes_are_masked_anywhere(secret: str) -> None:
+    masked = mask(f'{{"error": "bad key {secret}, sorry"}}')
+    assert secret not in masked
+    assert MASK in masked
+    assert masked.endswith(', sorry"}')
+
+
+def test_values_in_use_and_passwords_in_urls_are_masked() -> None:
+    text = mask(
+        "my-own-secret at http://me:hunter22@host/v1, Bearer abcd1234efgh", ["my-own-secret", "", "abc"]
+    )
+    assert text == f"{MASK} at http://me:{MASK}@host/v1, Bearer {MASK}"
+
+
+def test_ordinary_words_are_not_masked() -> None:
+    text = "the task-oriented risk-assessment of desk-top-publishing-software"
+    assert mask(text) == text
+
+
+@given(
+    st.builds(Usage, *[st.none() | st.integers(0, 9)] * 5),
+    st.builds(Usage, *[st.none() | st.integers(0, 9)] * 5),
+)
+def test_usage_adds_and_unknown_stays_unknown(a: Usage, b: Usage) -> None:
+    assert a + b == b + a
+    assert (a + b).prompt_tokens == (
+        None
+        if a.prompt_tokens is b.prompt_tokens is None
+        else (a.prompt_tokens or 0) + (b.prompt_tokens or 0)
+    )
+
+
+def test_a_limit_that_makes_no_sense_is_refused_by_name() -> None:
+    with pytest.raises(ConfigError, match=r"Limits\(rounds=0\)"):
+        Limits(rounds=0)
+
+
+def test_an_endpoint_error_quotes_the_provider_with_status_and_request_id() -> None:
+    error = EndpointError(
+        "refused", status=400, provider_text="no such field", request_id="r1", hint="Drop it."
+    )
+    assert str(error).splitlines() == [
+        "refused",
+        "The endpoint said: no such field",
+        "(HTTP 400, request id r1)",
+        "Drop it.",
+    ]
+    assert ContextOverflow("too long").window is None
+
+
+def test_a_session_in_use_is_refused_by_name_and_free_again_after_the_run() -> None:
+    async def story() -> None:
+        journal = MemoryJournal()
+        await journal.open(RunStart("run1", "s", "agent", "h"))
+        with pytest.raises(SessionError, match="in use by run run1"):
+            await journal.open(RunStart("run2", "s", "agent", "h"))
+        results = [
+            Record(3, ToolResult("b", "t", (Text("2"),))),
+            Record(2, ToolResult("a", "t", (Text("1"),))),
+        ]
+        await journal.commit("run1", [Record(1, User(parts_of("hi"))), *results])
+        await journal.finish(RunEnd("run1", "answered", "ok"))
+        opened = await journal.open(RunStart("run2", "s", "agent", "h"))
+        assert [entry.text for entry in opened.history] == ["hi", "1", "2"]
+
+    asyncio.run(story())
