@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import secrets
+import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Generic, cast
 
 from typing_extensions import TypeVar
@@ -170,17 +172,22 @@ class Agent(Generic[T]):
         start = RunStart(new_id(), run.session.id, self.name, self._hash())
         journal = run.session.journal
         opened = await journal.open(start)
+        start = replace(start, run_id=opened.run_id)
         if brought:
             records = [Record(i + 1 - len(brought), entry) for i, entry in enumerate(brought)]
             await journal.commit(start.run_id, records)
         accept = self._shape.problem if self._shape else None
         history = (*self._system(), *opened.history, *brought)
+        controller = self._controller(history, self.limits, accept)
+        for record in opened.records:
+            controller.feed(record)
         return Driver(
             start=start,
             model=self.model,
             tools=self.tools,
             journal=journal,
-            controller=self._controller(history, self.limits, accept),
+            controller=controller,
+            opened=opened,
             recorder=self._recorder,
             settings=dict(self.settings),
             approve=self._approve,
@@ -198,9 +205,12 @@ def new_id() -> str:
 def _model(model: str | Model) -> Model:
     if not isinstance(model, str):
         return model
-    from glassloop.models.choose import model_from
+    from glassloop import config
 
-    return model_from(model)
+    found = config.load(model=model)
+    for warning in found.warnings:
+        warnings.warn(warning, stacklevel=3)
+    return config.model_of(found)
 
 
 def _tools(tools: Iterable[Any] | Tools) -> Tools:

@@ -84,7 +84,6 @@ class Run(Generic[T]):
     async def __aenter__(self) -> Run[T]:
         self._driver = await self._make_driver(self)
         self._task = asyncio.create_task(self._drive(self._driver))
-        await asyncio.sleep(0)  # a task that is cancelled before its first step would never clean up
         return self
 
     async def __aexit__(
@@ -163,8 +162,8 @@ class Run(Generic[T]):
 
     def cancel(self) -> None:
         """Stop the stream and the tools, close every open call, and keep the session in a state to go on from."""
-        if self._task is not None and not self._task.done():
-            self._task.cancel()
+        if self._driver is not None:
+            self._driver.cancel()
 
     def steer(self, text: str | Part | Sequence[Part]) -> None:
         """Say something to the model before its next call."""

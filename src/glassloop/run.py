@@ -10,13 +10,13 @@ import asyncio
 import hashlib
 import time
 from collections import deque
-from collections.abc import Awaitable, Callable, Sequence
-from contextlib import aclosing
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import aclosing, contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
 from glassloop.core import errors
-from glassloop.core.entries import Mend, Reply, Text, ToolCall, ToolResult, User
+from glassloop.core.entries import Mend, Note, Reply, Text, ToolCall, ToolResult, User, refused, unknown
 from glassloop.core.errors import EndpointError, GlassloopError
 from glassloop.core.events import (
     ApprovalAsked,
@@ -39,11 +39,11 @@ from glassloop.core.journal import (
     Journal,
     Journaled,
     ModelFailed,
+    Opened,
     Record,
     RunEnd,
     RunStart,
 )
-from glassloop.core.loop import refusal
 from glassloop.core.recording import Recorder
 from glassloop.core.steps import (
     AskApproval,
@@ -59,11 +59,12 @@ from glassloop.models.model import Model, ModelRequest
 from glassloop.tools.tool import ToolContext
 from glassloop.tools.toolbox import Tools
 
-Approve = Callable[[Verdict], "Awaitable[Decision | bool] | Decision | bool"]
-"""Asked about a call that needs a person's word. May be a coroutine function."""
+Approve = Callable[[Verdict], "Awaitable[Decision | bool | None] | Decision | bool | None"]
+"""Asked about a call that needs a person's word. May be a coroutine function. None: nobody can say
+now; the run is suspended as `waiting_approval`, and running its session again asks anew."""
 
 _INTERRUPTED = "Interrupted by the user."
-_UNKNOWN = "Started, then interrupted by the user; whether it took effect is unknown. Check before repeating the call."
+_LEFT = "Not run: the user said something else before this call was allowed to start."
 
 
 @dataclass(slots=True)
@@ -75,6 +76,7 @@ class Driver:
     tools: Tools
     journal: Journal
     controller: Controller
+    opened: Opened
     recorder: Recorder
     settings: dict[str, Any]
     approve: Approve | None
@@ -87,24 +89,59 @@ class Driver:
     rounds: int = 0
     _began: float = field(default_factory=time.monotonic)
     _open: dict[int, ToolCall] = field(default_factory=dict)
+    _written: set[int] = field(default_factory=set)
+    _cancelled: bool = False
+    _interruptible: asyncio.Task[object] | None = None
+
+    def __post_init__(self) -> None:
+        """Take up where a run that is continued stood; its records have been fed to the controller."""
+        for record in self.opened.records:
+            match record.value:
+                case Reply(mends=mends, tool_calls=tool_calls):
+                    self.rounds += 1
+                    self.mends.extend(mends)
+                    self._open = {record.seq + 1 + i: call for i, call in enumerate(tool_calls)}
+                case ToolResult():
+                    self._open.pop(record.seq, None)
+                case Note():
+                    self._written.add(record.seq)
 
     @property
     def run_id(self) -> str:
         return self.start.run_id
+
+    def cancel(self) -> None:
+        """Stop the effect that is going on, or the next one. What is being written down is never interrupted."""
+        if not self._cancelled:
+            self._cancelled = True
+            if self._interruptible is not None:
+                self._interruptible.cancel()
+
+    @contextmanager
+    def _effect(self) -> Iterator[None]:
+        """What may be interrupted: waiting for a model, a tool or a person."""
+        if self._cancelled:
+            raise asyncio.CancelledError
+        self._interruptible = asyncio.current_task()
+        try:
+            yield
+        finally:
+            self._interruptible = None
 
     async def drive(self, task: User | None) -> None:
         """Run to the end. What went wrong is in `error`, how it ended in `finish`; nothing of the run is raised."""
         self.emit(RunStarted(self.run_id, self.model.name))
         try:
             if task is not None:
+                await self._close_open_calls(_LEFT)
                 await self._deliver(task)
             await self._until_finished()
         except asyncio.CancelledError:
-            await asyncio.shield(self._close_after_cancel())
+            await self._close_after_cancel()
         finally:
             end = self.finish or Finish(0, "failed")
             text = str(self.error) if self.error else None
-            await asyncio.shield(self.journal.finish(RunEnd(self.run_id, end.stop_reason, end.text, text)))
+            await self.journal.finish(RunEnd(self.run_id, end.stop_reason, end.text, text))
 
     async def _until_finished(self) -> None:
         while True:
@@ -115,9 +152,11 @@ class Driver:
                 case PrepareCalls() as step:
                     await self._prepare(step)
                 case AskApproval() as step:
-                    await self._ask(step)
+                    if not await self._ask(step):
+                        return
                 case CallTools() as step:
-                    await self._call_tools(step)
+                    if not await self._call_tools(step):
+                        return
                 case Finish() as step:
                     if step.stop_reason == "answered" and await self._deliver_waiting(
                         self.inbox, self.follow_ups
@@ -162,8 +201,9 @@ class Driver:
     # ── the model ────────────────────────────────────────────────────────
 
     async def _call_model(self, step: CallModel) -> None:
-        if step.notes:
-            await self.journal.commit(self.run_id, [self._record(seq, note) for seq, note in step.notes])
+        new = [self._record(seq, note) for seq, note in step.notes if seq not in self._written]
+        if new:
+            await self.journal.commit(self.run_id, new)
             for _, note in step.notes:
                 self.emit(Noted(note))
         self.rounds += 1
@@ -189,19 +229,20 @@ class Driver:
         specs = () if step.purpose == "final" else self.tools.specs
         request = ModelRequest(step.entries, specs, self.settings, step.purpose)
         began = time.monotonic()
-        async with aclosing(self.model.stream(request, self.recorder)) as said:
-            async for one in said:
-                if isinstance(one, Reply):
-                    self._relax_tool_choice(one)
-                    for mend in one.mends:
-                        self.emit(Mended(mend))
-                    self.emit(ModelFinished(step.seq, one, time.monotonic() - began))
-                    return one
-                if isinstance(one, Mend):
-                    self.mends.append(one)
-                    self.emit(Mended(one))
-                else:
-                    self.emit(one)
+        with self._effect():
+            async with aclosing(self.model.stream(request, self.recorder)) as said:
+                async for one in said:
+                    if isinstance(one, Reply):
+                        self._relax_tool_choice(one)
+                        for mend in one.mends:
+                            self.emit(Mended(mend))
+                        self.emit(ModelFinished(step.seq, one, time.monotonic() - began))
+                        return one
+                    if isinstance(one, Mend):
+                        self.mends.append(one)
+                        self.emit(Mended(one))
+                    else:
+                        self.emit(one)
         raise errors.EmptyReply(f"{self.model.name} ended without a reply: its stream() must say one last")
 
     def _relax_tool_choice(self, reply: Reply) -> None:
@@ -217,33 +258,53 @@ class Driver:
         records = [self._record(seq, self.tools.prepare(call)) for seq, call in step.calls]
         await self.journal.commit(self.run_id, records)
         for record in records:
+            self._tell_coercions(record.value)
             self.controller.feed(record)
 
-    async def _ask(self, step: AskApproval) -> None:
-        records = []
+    def _tell_coercions(self, verdict: Journaled) -> None:
+        if isinstance(verdict, Verdict) and verdict.outcome == "ready" and verdict.text:
+            mend = Mend("arguments_coerced", f"{verdict.call.name}: {verdict.text}")
+            self.mends.append(mend)
+            self.emit(Mended(mend))
+
+    async def _ask(self, step: AskApproval) -> bool:
+        """Ask about each call in turn. False: nobody can say now, so the run is suspended."""
+        records: list[Record] = []
         for seq, verdict in step.asks:
             self.emit(ApprovalAsked(seq, verdict))
             decision = await self._decision(verdict)
+            if decision is None:
+                break
             self.emit(ApprovalDecided(seq, decision))
             records.append(self._record(seq, decision))
-        await self.journal.decide(self.run_id, records)
+        if records:
+            await self.journal.decide(self.run_id, records)
         for record in records:
             self.controller.feed(record)
+        if len(records) < len(step.asks):
+            self.finish = Finish(step.seq, "waiting_approval")
+        return self.finish is None
 
-    async def _decision(self, verdict: Verdict) -> Decision:
+    async def _decision(self, verdict: Verdict) -> Decision | None:
         if self.approve is None:
             return Decision(
                 verdict.call.id, False, "this tool needs a person's approval, and nobody can be asked here"
             )
         answer = self.approve(verdict)
         if isinstance(answer, Awaitable):
-            answer = await answer
-        if isinstance(answer, Decision):
+            with self._effect():
+                answer = await answer
+        if answer is None or isinstance(answer, Decision):
             return answer
         return Decision(verdict.call.id, bool(answer), by="approve")
 
-    async def _call_tools(self, step: CallTools) -> None:
+    async def _call_tools(self, step: CallTools) -> bool:
+        """Run what may run. False: a call was started before a crash and may have taken effect; a person must look."""
+        started = {intent.seq for intent in self.opened.intents}
         to_run = [one for one in step.operations if one.result is None and one.verdict is not None]
+        if any(one.seq in started and one.seq in self._open and _once(one) for one in to_run):
+            self.finish = Finish(step.seq, "needs_review")
+            return False
         decided = [(one, one.result) for one in step.operations if one.result is not None]
         self._open = {one.seq: one.call for one in step.operations}
         intents = [self._intent(one) for one in to_run if one.verdict and one.verdict.effect != "read"]
@@ -257,8 +318,9 @@ class Driver:
                 running = {asyncio.create_task(self._execute(one)): one for one in batch}
                 await self._collect(running)
         except asyncio.CancelledError:
-            await asyncio.shield(self._stop_tools(running))
+            await self._stop_tools(running)
             raise
+        return True
 
     def _batches(self, operations: Sequence[Operation]) -> list[list[Operation]]:
         """All at once, unless one of them must not run beside others: then one after the other."""
@@ -270,7 +332,8 @@ class Driver:
         """Results that finish together share one commit."""
         pending = set(running)
         while pending:
-            done, pending = await asyncio.wait(pending, return_when=asyncio.FIRST_COMPLETED)
+            with self._effect():
+                done, pending = await asyncio.wait(pending, return_when=asyncio.FIRST_COMPLETED)
             await self._results([(running[task], task.result()) for task in done])
 
     async def _results(self, results: Sequence[tuple[Operation, ToolResult]]) -> None:
@@ -289,10 +352,9 @@ class Driver:
             return await self.tools.execute(one.verdict, self._context(one))
         except (
             Exception
-        ) as error:  # a wrapper around Tools may raise; to the model that is this call's failure
-            return ToolResult(
-                one.call.id, one.call.name, (Text(f"{type(error).__name__}: {error}"),), "error"
-            )
+        ) as error:  # a wrapper around Tools may raise: to the model, that is this call's failure
+            text = f"{type(error).__name__}: {error}"
+            return ToolResult(one.call.id, one.call.name, (Text(text),), "error")
 
     def _context(self, one: Operation) -> ToolContext:
         return ToolContext(
@@ -327,16 +389,23 @@ class Driver:
             await self._results(results)
 
     async def _close_after_cancel(self) -> None:
-        """Give every open call a result, so that the history stays sendable, and end the run."""
-        for seq, call in sorted(self._open.items()):
-            await self._happened(seq, refusal(call, _INTERRUPTED))
+        await self._close_open_calls(_INTERRUPTED)
         await self._happened(self.controller.next().seq, Cancelled())
         step = self.controller.next()
         self.finish = step if isinstance(step, Finish) else Finish(step.seq, "cancelled")
 
+    async def _close_open_calls(self, why: str) -> None:
+        """Give every open call the result that is true of it, so that the history stays sendable."""
+        effects = {intent.seq: intent.effect for intent in self.opened.intents}
+        for seq, call in sorted(self._open.items()):
+            unsure = effects.get(seq) == "once"
+            await self._happened(seq, unknown(call) if unsure else refused(call, why))
+        self._open.clear()
+
+
+def _once(one: Operation) -> bool:
+    return one.verdict is not None and one.verdict.effect == "once"
+
 
 def _interrupted(one: Operation) -> ToolResult:
-    effect = one.verdict.effect if one.verdict else "once"
-    if effect == "once":
-        return ToolResult(one.call.id, one.call.name, (Text(_UNKNOWN),), "unknown")
-    return refusal(one.call, _INTERRUPTED)
+    return unknown(one.call) if _once(one) else refused(one.call, _INTERRUPTED)

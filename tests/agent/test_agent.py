@@ -488,3 +488,69 @@ def test_context_variables_of_the_caller_reach_its_tools() -> None:
     who.set("Ann")
     result = Agent(ScriptedModel([calls(call("whoami")), "done"]), tools=[whoami]).run_sync("go")
     assert results(result.entries) == [("ok", "Ann")]
+
+
+def test_a_run_that_nobody_can_approve_now_is_suspended_and_goes_on_when_its_session_is_run_again() -> None:
+    ran = []
+
+    @tool(approve=True)
+    def wipe(path: str) -> str:
+        """Delete a file."""
+        ran.append(path)
+        return "gone"
+
+    answers = iter([None, True])
+    model = ScriptedModel([calls(call("wipe", path="a")), "Done."])
+    agent = Agent(model, tools=[wipe], approve=lambda verdict: next(answers))
+    waiting = agent.run_sync("Wipe a")
+    assert (waiting.stop_reason, ran) == ("waiting_approval", [])
+    done = agent.run_sync(None, session=waiting.session)
+    assert (done.text, done.run_id, ran) == ("Done.", waiting.run_id, ["a"])
+    assert len(model.requests) == 2
+
+
+def test_a_new_task_on_a_suspended_session_closes_what_was_waiting() -> None:
+    @tool(approve=True)
+    def wipe(path: str) -> str:
+        """Delete a file."""
+        raise AssertionError("must not run")
+
+    model = ScriptedModel([calls(call("wipe", path="a")), "As you like."])
+    agent = Agent(model, tools=[wipe], approve=lambda verdict: None)
+    waiting = agent.run_sync("Wipe a")
+    result = agent.run_sync("Never mind", session=waiting.session)
+    assert result.text == "As you like."
+    assert [state for state, _ in results(result.entries)] == ["refused"]
+
+
+@pytest.mark.parametrize(("effect", "outcome"), [("read", 2), ("idempotent", 2), ("once", 1)])
+def test_after_a_crash_in_a_tool_its_effect_decides_whether_it_runs_again(effect: Any, outcome: int) -> None:
+    """The process is killed between the intents and the results: the journal is left as it then was."""
+    journal = MemoryJournal()
+    keys: list[str] = []
+
+    @tool(effect=effect)
+    def act(context: ToolContext) -> str:
+        """Do it."""
+        keys.append(context.key)
+        return "done"
+
+    model = ScriptedModel([calls(call("act")), "Fine."])
+    agent = Agent(model, tools=[act], journal=journal)
+    first = agent.run_sync("Go")
+    [run_id] = journal.records
+    journal.records[run_id] = [
+        one for one in journal.records[run_id] if not isinstance(one.value, ToolResult) and one.seq < 4
+    ]
+    journal._suspended[first.session.id] = run_id
+    model.script = ["After the crash."]
+    model.__post_init__()
+    again = agent.run_sync(None, session=first.session)
+    assert len(keys) == outcome
+    assert len(set(keys)) == 1
+    if effect == "once":
+        assert again.stop_reason == "needs_review"
+        closed = agent.run_sync("Go on", session=first.session)
+        assert [state for state, _ in results(closed.entries)] == ["unknown"]
+    else:
+        assert again.text == "After the crash."

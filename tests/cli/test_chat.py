@@ -8,11 +8,12 @@ import pty
 import re
 import select
 import subprocess
+import sys
 import time
 from pathlib import Path
 from types import TracebackType
 
-from tests.cli.terminal import PROGRAM, WEATHER_TOOLS, environment, glassloop
+from tests.cli.terminal import WEATHER_TOOLS, environment, glassloop
 
 from glassloop.testing.server import ChatServer, Raw, calls, fails, says
 
@@ -69,6 +70,19 @@ def test_a_failed_answer_leaves_the_conversation_open(tmp_path: Path) -> None:
     assert "no luck" in done.err
 
 
+SLOW = Raw(
+    ['data: {"choices":[{"index":0,"delta":{"content":"慢 "}}]}\n\n'.encode()] * 600,
+    headers={"content-type": "text/event-stream"},
+    pause=0.05,
+)
+_ON_TERMINAL = """
+import fcntl, termios
+fcntl.ioctl(0, termios.TIOCSCTTY, 0)  # now Ctrl-C typed there reaches this process
+from glassloop.cli.main import main
+main()
+"""
+
+
 class Screen:
     """The program on a pseudo terminal."""
 
@@ -76,7 +90,7 @@ class Screen:
         self._ours, theirs = pty.openpty()
         env = environment(folder, {"COLUMNS": "80", "LINES": "24", "PROMPT_TOOLKIT_NO_CPR": "1"})
         self.child = subprocess.Popen(
-            [*PROGRAM, *arguments],
+            [sys.executable, "-c", _ON_TERMINAL, *arguments],
             cwd=folder,
             env=env,
             stdin=theirs,
@@ -86,6 +100,8 @@ class Screen:
         )
         os.close(theirs)
         self.seen = ""
+        self._came = b""
+        self._at = 0
 
     def __enter__(self) -> Screen:
         return self
@@ -99,13 +115,14 @@ class Screen:
         os.close(self._ours)
 
     def wait_for(self, text: str) -> None:
-        """Read until `text` has come since the last call, escape sequences left out."""
-        came, until = b"", time.monotonic() + 60
-        while text not in (plain := re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", came.decode(errors="ignore"))):
-            assert time.monotonic() < until, plain
+        """Read until `text` has come after what was waited for before, escape sequences left out."""
+        until = time.monotonic() + 60
+        while (found := self.seen.find(text, self._at)) < 0:
+            assert time.monotonic() < until, self.seen[self._at :]
             if select.select([self._ours], [], [], 0.2)[0]:
-                came += os.read(self._ours, 65536)
-        self.seen += plain
+                self._came += os.read(self._ours, 65536)
+                self.seen = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", self._came.decode(errors="ignore"))
+        self._at = found + len(text)
 
     def type(self, keys: str) -> None:
         os.write(self._ours, keys.encode())
@@ -124,27 +141,27 @@ class Screen:
 
 
 def test_on_a_terminal_ctrl_c_stops_the_answer_and_twice_leaves(tmp_path: Path) -> None:
-    chunk = 'data: {"choices":[{"index":0,"delta":{"content":"慢 "}}]}\n\n'.encode()
-    slow = Raw([chunk] * 600, headers={"content-type": "text/event-stream"}, pause=0.05)
-    with ChatServer([says("Hallo **Welt**"), slow, says("still here")]) as server:
-        with Screen(tmp_path, "chat", "-m", f"{server.base_url}#m") as screen:
-            screen.wait_for("❯")
-            screen.type("hi\r")
-            screen.wait_for("Hallo Welt")
-            screen.wait_for("❯")
-            screen.type("tell me\r")
-            screen.wait_for("慢 慢")
-            screen.type("\x03")
-            screen.wait_for("interrupted")
-            screen.wait_for("❯")
-            screen.type("and now?\r")
-            screen.wait_for("still here")
-            screen.wait_for("❯")
-            screen.type("\x03")
-            screen.wait_for("Ctrl-C again leaves")
-            screen.wait_for("❯")
-            screen.type("\x03")
-            assert screen.leave() == 0
+    with (
+        ChatServer([says("Hallo **Welt**"), SLOW, says("still here")]) as server,
+        Screen(tmp_path, "chat", "-m", f"{server.base_url}#m") as screen,
+    ):
+        screen.wait_for("❯")
+        screen.type("hi\r")
+        screen.wait_for("Hallo Welt")
+        screen.wait_for("❯")
+        screen.type("tell me\r")
+        screen.wait_for("慢 慢")
+        screen.type("\x03")
+        screen.wait_for("interrupted")
+        screen.wait_for("❯")
+        screen.type("and now?\r")
+        screen.wait_for("still here")
+        screen.wait_for("❯")
+        screen.type("\x03")
+        screen.wait_for("Ctrl-C again leaves")
+        screen.wait_for("❯")
+        screen.type("\x03")
+        assert screen.leave() == 0
     asked = [
         message["content"] for message in server.requests[2].body["messages"] if message["role"] == "user"
     ]
@@ -154,20 +171,30 @@ def test_on_a_terminal_ctrl_c_stops_the_answer_and_twice_leaves(tmp_path: Path) 
 def test_on_a_terminal_a_person_is_asked_and_what_was_typed_before_is_no_answer(tmp_path: Path) -> None:
     (tmp_path / "tools.py").write_text(WEATHER_TOOLS, encoding="utf-8")
     mail = calls(("send_mail", {"to": "a\x1b[2K@b.c"}))
-    with ChatServer([mail, says("not sent"), mail, says("sent")]) as server:
-        with Screen(tmp_path, "chat", "-m", f"{server.base_url}#m", "-T", "tools.py") as screen:
-            screen.wait_for("❯")
-            screen.type("mail\ry\r")
-            screen.wait_for("or say why not:")
-            screen.type("wrong address\r")
-            screen.wait_for("not sent")
-            screen.wait_for("❯")
-            screen.type("again\r")
-            screen.wait_for("or say why not:")
-            screen.type("y\r")
-            screen.wait_for("❯")
-            screen.type("\x04")
-            assert screen.leave() == 0
+    with (
+        ChatServer([mail, says("not sent"), mail, SLOW, mail]) as server,
+        Screen(tmp_path, "chat", "-m", f"{server.base_url}#m", "-T", "tools.py") as screen,
+    ):
+        screen.wait_for("❯")
+        screen.type("mail\ry\r")
+        screen.wait_for("or say why not:")
+        screen.type("wrong address\r")
+        screen.wait_for("not sent")
+        screen.wait_for("❯")
+        screen.type("again\r")
+        screen.wait_for("or say why not:")
+        screen.type("y\r")
+        screen.wait_for("慢 慢")
+        screen.type("\x03")
+        screen.wait_for("interrupted")
+        screen.wait_for("❯")
+        screen.type("once more\r")
+        screen.wait_for("or say why not:")
+        screen.type("\x03")
+        screen.wait_for("interrupted")
+        screen.wait_for("❯")
+        screen.type("\x04")
+        assert screen.leave() == 0
     told = [request.body["messages"][-1]["content"] for request in server.requests]
     assert "wrong address" in told[1]
     assert told[3] == "sent to a\x1b[2K@b.c"

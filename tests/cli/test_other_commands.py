@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tests.cli.terminal import WEATHER_TOOLS, glassloop
+from tests.cli.terminal import WEATHER_TOOLS, glassloop, glassloop_here
 
 from glassloop.testing.server import ChatServer, fails
 
@@ -35,9 +35,11 @@ def test_the_demo_tells_the_whole_story_without_a_key(tmp_path: Path, columns: i
         assert at >= 0, words
 
 
-def test_the_tools_are_listed_one_a_line(tmp_path: Path) -> None:
+def test_the_tools_are_listed_one_a_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
     (tmp_path / "tools.py").write_text(WEATHER_TOOLS, encoding="utf-8")
-    done = glassloop("tools", "-T", "tools.py", folder=tmp_path)
+    done = glassloop_here(monkeypatch, capfd, tmp_path, "tools", "-T", "tools.py")
     assert done.code == 0
     rows = [line.split("\t") for line in done.out.splitlines()]
     assert {row[0]: row[1] for row in rows} == {
@@ -78,10 +80,15 @@ def search(text):
     ids=["good", "poor", "unannotated", "syntax error"],
 )
 def test_tools_check_advises_and_fails_only_on_what_cannot_work(
-    tmp_path: Path, source: str, code: int, words: list[str]
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+    source: str,
+    code: int,
+    words: list[str],
 ) -> None:
     (tmp_path / "tools.py").write_text(source, encoding="utf-8")
-    done = glassloop("tools", "check", "tools.py", folder=tmp_path)
+    done = glassloop_here(monkeypatch, capfd, tmp_path, "tools", "check", "tools.py")
     assert done.code == code
     for word in words:
         assert word in done.out + done.err

@@ -7,7 +7,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from tests.cli.terminal import PROGRAM, WEATHER_TOOLS, environment, glassloop
+from tests.cli.terminal import PROGRAM, WEATHER_TOOLS, environment, glassloop, glassloop_here
 
 from glassloop.testing.server import ChatServer, Raw, calls, fails, says
 
@@ -178,7 +178,7 @@ BAD_COMMAND_LINES = {
     "url without model": (["run", "-m", "http://localhost:1/v1", "hi"], 2, ["names no model", "#"]),
     "bad url": (["run", "--base-url", "ftp://x", "-m", "m", "hi"], 2, ["ftp://x", "--base-url"]),
     "unknown option": (["run", "--modle", "x", "hi"], 2, ["--modle", "--model"]),
-    "unknown command": (["rnu"], 2, ["rnu", "--help"]),
+    "unknown command": (["rnu"], 2, ["rnu", "'run'", "--help"]),
     "missing tool file": (["run", "-m", "ollama:x", "-T", "none.py", "hi"], 2, ["none.py", "does not exist"]),
     "unknown tool": (["run", "-m", "ollama:x", "-T", "calculater", "hi"], 2, ["calculater", "calculator"]),
     "tool file with a syntax error": (
@@ -195,10 +195,12 @@ BAD_COMMAND_LINES = {
 
 
 @pytest.mark.parametrize("case", BAD_COMMAND_LINES)
-def test_a_bad_command_line_gives_one_clear_message_and_exit_code_2(tmp_path: Path, case: str) -> None:
+def test_a_bad_command_line_gives_one_clear_message_and_exit_code_2(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], case: str
+) -> None:
     (tmp_path / "broken.py").write_text("import os\ndef broken(:\n    pass\n")
     arguments, code, words = BAD_COMMAND_LINES[case]
-    done = glassloop(*arguments, folder=tmp_path)
+    done = glassloop_here(monkeypatch, capfd, tmp_path, *arguments)
     assert (done.code, done.out) == (code, "")
     assert done.err.count("error: ") == 1
     for word in words:

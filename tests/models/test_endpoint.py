@@ -246,6 +246,26 @@ def test_a_stream_without_any_end_mark_is_asked_again_once_then_taken_and_rememb
     assert requests == 4
 
 
+def half_call(arguments):
+    function = {"name": "get_weather", "arguments": arguments}
+    delta = {"tool_calls": [{"index": 0, "id": "c1", "type": "function", "function": function}]}
+    return events(json.dumps({"choices": [{"index": 0, "delta": delta}]}), done=False)
+
+
+def test_calls_of_an_endpoint_whose_streams_never_say_that_they_end_run_if_they_are_complete():
+    said, requests = heard(lambda request: half_call('{"city": "Oslo"}'))
+    [call] = said.reply.tool_calls
+    assert (call.arguments, call.problem) == ({"city": "Oslo"}, None)
+    assert len(requests) == 2
+
+
+@pytest.mark.parametrize("arguments", ['{"city": "Os', '{"city": "Oslo"', ""])
+def test_a_call_that_may_lack_its_end_never_runs_however_often_it_comes(arguments):
+    said, _ = heard(lambda request: half_call(arguments))
+    assert isinstance(said.error, ConnectionLost)
+    assert all(call.problem for call in said.error.partial.tool_calls)
+
+
 def test_a_garbled_streamed_call_is_asked_for_whole_and_that_is_remembered():
     garbled = calls(('"}', '[ARGS]{"city": "Oslo"}'))
 

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 from tests.models.asking import ask, quick
 
-from glassloop.core.errors import ConfigError, ConnectionLost, EndpointError, OutOfCredit, RateLimited
+from glassloop.core.errors import ConfigError, OutOfCredit
 from glassloop.core.events import Switched
 from glassloop.models.deadlines import Deadlines, Retries
 from glassloop.models.endpoint import Endpoint
@@ -79,8 +79,3 @@ def test_a_fallback_needs_a_model_and_is_named_after_all():
         Fallback([])
     models = [Endpoint("http://localhost/v1", "m", name=name) for name in ("a", "b")]
     assert Fallback(models).name == "a | b"
-
-
-def test_the_kinds_that_switch_are_errors_of_the_endpoint():
-    assert issubclass(RateLimited, EndpointError)
-    assert issubclass(ConnectionLost, EndpointError)

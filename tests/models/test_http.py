@@ -1,10 +1,12 @@
 """The transport: codings, limits, redirects, proxies, certificates, connections."""
 
 import asyncio
+import contextlib
+import gc
 import gzip
 import json
+import socket
 import zlib
-from contextlib import asynccontextmanager
 
 import pytest
 from hypothesis import given
@@ -15,7 +17,7 @@ from glassloop.core.entries import User, parts_of
 from glassloop.core.errors import ConfigError, ConnectionLost, EndpointError, RequestRejected
 from glassloop.core.events import Learned
 from glassloop.core.recording import NoRecorder
-from glassloop.models.deadlines import Retries
+from glassloop.models.deadlines import Deadlines, Retries
 from glassloop.models.decoding import BadCoding, Decoder, TooLarge
 from glassloop.models.endpoint import Endpoint
 from glassloop.models.model import ModelRequest
@@ -124,7 +126,7 @@ def test_a_limit_counts_decoded_bytes():
         Decoder("gzip, br", 100)
 
 
-@asynccontextmanager
+@contextlib.asynccontextmanager
 async def raw_server(answer: bytes):
     """Answers every connection with these bytes and closes it."""
 
@@ -287,7 +289,16 @@ def test_a_base_url_has_one_spelling(given_url, normal):
 
 
 @pytest.mark.parametrize(
-    "bad", ["", "ftp://x/v1", "http://", "http://host:port/v1", "http://me:secret@host/v1", "http://[::1/v1"]
+    "bad",
+    [
+        "",
+        "ftp://x/v1",
+        "http://",
+        "http://host:port/v1",
+        "http://me:secret@host/v1",
+        "http://host/v1?Key=secret",
+        "http://[::1/v1",
+    ],
 )
 def test_what_is_no_base_url_is_refused_without_its_password(bad):
     with pytest.raises(ConfigError) as refused:
@@ -438,6 +449,36 @@ def test_an_endpoint_works_in_one_loop_after_another():
             return said.reply.text
 
         assert [asyncio.run(once()) for _ in range(3)] == ["fine"] * 3
+
+
+def test_connections_close_with_their_loop_if_nobody_closed_them():
+    with ChatServer(lambda request: says("fine")) as server:
+        endpoint = quick(server)
+        for _ in range(3):
+            assert asyncio.run(ask(endpoint)).reply.text == "fine"
+            gc.collect()  # an unclosed session would complain here
+
+
+def test_a_server_that_takes_no_connection_is_given_up_in_time():
+    """A listening socket whose queue is full leaves further connections hanging."""
+
+    async def story():
+        with socket.create_server(("127.0.0.1", 0), backlog=0) as full, contextlib.ExitStack() as waiting:
+            for _ in range(2):
+                client = waiting.enter_context(socket.socket())
+                client.setblocking(False)
+                client.connect_ex(full.getsockname())
+            deadlines, once = Deadlines(connect=0.1), Retries(attempts=0)
+            endpoint = Endpoint(
+                f"http://127.0.0.1:{full.getsockname()[1]}/v1", "m", deadlines=deadlines, retries=once
+            )
+            said = await ask(endpoint)
+            await endpoint.close()
+            return said
+
+    error = asyncio.run(story()).error
+    assert isinstance(error, ConnectionLost)
+    assert "Deadlines.connect" in str(error)
 
 
 def test_a_connection_that_the_server_closed_meanwhile_is_replaced():

@@ -199,6 +199,18 @@ def test_an_async_tool_that_refuses_to_be_cancelled_is_let_go() -> None:
     assert asyncio.run(main()) == "unknown"
 
 
+def test_an_async_tool_may_answer_with_what_it_has_when_its_time_is_over() -> None:
+    async def work() -> str:
+        try:
+            await asyncio.sleep(60)
+        except asyncio.CancelledError:
+            return "half of it"
+        return "all of it"
+
+    result = run(work, timeout=0.05)
+    assert (result.state, result.text) == ("ok", "half of it")
+
+
 def test_cancelling_stops_an_async_tool_and_lets_it_clean_up() -> None:
     cleaned: list[str] = []
 

@@ -78,7 +78,9 @@ def completion(message: Mapping[str, Any], finish: str | None = "stop", **fields
 def event(delta: Any, finish: str | None = None, **fields: Any) -> bytes:
     """One chunk of a stream."""
     choice = {"index": 0, "delta": delta, "finish_reason": finish}
-    return b"data: " + json.dumps({"id": "c1", "model": "m", "choices": [choice], **fields}).encode() + b"\n\n"
+    return (
+        b"data: " + json.dumps({"id": "c1", "model": "m", "choices": [choice], **fields}).encode() + b"\n\n"
+    )
 
 
 def stream(*deltas: Any, finish: str | None = "stop", end: bytes = END) -> bytes:
@@ -97,7 +99,9 @@ def fragment(arguments: Any = None, name: str | None = None, **fields: Any) -> d
     return {**fields, "function": function}
 
 
-def read_in(pieces: Iterable[bytes], tools: Mapping[str, ToolSpec] = TOOLS) -> tuple[str, str, Reply | Failure]:
+def read_in(
+    pieces: Iterable[bytes], tools: Mapping[str, ToolSpec] = TOOLS
+) -> tuple[str, str, Reply | Failure]:
     """The text and the reasoning shown while these reads came in, tail included, and what came of them."""
     reader = StreamReader(tools)
     deltas: list[Delta] = []

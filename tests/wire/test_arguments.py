@@ -4,9 +4,9 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.wire.reading import TOOLS
 
 from glassloop.wire.arguments import read_arguments
-from tests.wire.reading import TOOLS
 
 SCHEMA = {
     "type": "object",
@@ -76,7 +76,9 @@ OSLO = {"city": "Oslo"}
         ('{"text": "\\ud83d\\ude00"}', {"text": "\U0001f600"}, []),
     ],
 )  # fmt: skip
-def test_arguments_in_other_syntax_are_read_and_the_mend_is_named(raw: Any, value: Any, mends: list[str]) -> None:
+def test_arguments_in_other_syntax_are_read_and_the_mend_is_named(
+    raw: Any, value: Any, mends: list[str]
+) -> None:
     read = read_arguments(raw, SCHEMA, name="visit")
     assert (read.value, read.problem) == (value, None)
     assert [mend.code for mend in read.mends] == mends
@@ -89,7 +91,10 @@ def test_arguments_in_other_syntax_are_read_and_the_mend_is_named(raw: Any, valu
         ('{"city": 1e3, "count": 2}', {"city": "1e3", "count": 2}),
         ('{"city": -0}', {"city": "-0"}),
         ('{"stops": [1, 2.0, "x"]}', {"stops": ["1", "2.0", "x"]}),
-        ('{"options": {"label": 12345678901234567890.10}}', {"options": {"label": "12345678901234567890.10"}}),
+        (
+            '{"options": {"label": 12345678901234567890.10}}',
+            {"options": {"label": "12345678901234567890.10"}},
+        ),
     ],
 )
 def test_a_number_where_a_string_is_declared_keeps_its_own_text(text: str, value: Any) -> None:
@@ -99,7 +104,11 @@ def test_a_number_where_a_string_is_declared_keeps_its_own_text(text: str, value
 
 
 def test_a_number_that_the_schema_allows_stays_a_number() -> None:
-    assert read_arguments('{"id": 7, "count": 1.5, "other": 2}', SCHEMA).value == {"id": 7, "count": 1.5, "other": 2}
+    assert read_arguments('{"id": 7, "count": 1.5, "other": 2}', SCHEMA).value == {
+        "id": 7,
+        "count": 1.5,
+        "other": 2,
+    }
 
 
 @pytest.mark.parametrize(
@@ -138,13 +147,17 @@ def test_a_number_that_the_schema_allows_stays_a_number() -> None:
 def test_what_cannot_be_read_for_certain_is_a_problem_that_says_why(raw: Any, says: str) -> None:
     read = read_arguments(raw, SCHEMA, name="visit")
     assert read.value is None
-    assert read.problem is not None and says in read.problem
+    assert read.problem is not None
+    assert says in read.problem
 
 
 def test_a_wrapper_that_the_schema_declares_is_an_argument() -> None:
     schema = {"type": "object", "properties": {"input": {"type": "object"}, "name": {"type": "string"}}}
     assert read_arguments({"input": {"a": 1}}, schema, name="x").value == {"input": {"a": 1}}
-    assert read_arguments({"name": "x", "arguments": {}}, schema, name="x").value == {"name": "x", "arguments": {}}
+    assert read_arguments({"name": "x", "arguments": {}}, schema, name="x").value == {
+        "name": "x",
+        "arguments": {},
+    }
     assert read_arguments({"arguments": {"elsewhere": 1}}, SCHEMA).value == {"arguments": {"elsewhere": 1}}
 
 
@@ -171,7 +184,9 @@ _FORMS = st.sampled_from(
 
 
 @given(_OBJECTS, _FORMS, st.data())
-def test_every_object_is_read_back_and_no_part_of_its_text_ever_runs(value: Any, form: Any, data: Any) -> None:
+def test_every_object_is_read_back_and_no_part_of_its_text_ever_runs(
+    value: Any, form: Any, data: Any
+) -> None:
     text = form(value)
     assert read_arguments(text).value == value
     for end in {1, len(text) // 2, len(text) - 1, data.draw(st.integers(1, len(text) - 1))}:
@@ -179,7 +194,9 @@ def test_every_object_is_read_back_and_no_part_of_its_text_ever_runs(value: Any,
 
 
 @given(st.text() | st.text(alphabet="{}[]\"'\\:, <>|/=&;`\nabctrue1.-"), st.sampled_from([SCHEMA, None, {}]))
-def test_no_text_makes_reading_raise_and_the_outcome_is_an_object_or_a_problem(text: str, schema: Any) -> None:
+def test_no_text_makes_reading_raise_and_the_outcome_is_an_object_or_a_problem(
+    text: str, schema: Any
+) -> None:
     read = read_arguments(text, schema, name="visit")
     assert (read.value is None) != (read.problem is None)
     json.dumps(read.value, allow_nan=False).encode()
@@ -188,5 +205,6 @@ def test_no_text_makes_reading_raise_and_the_outcome_is_an_object_or_a_problem(t
 def test_twenty_megabytes_of_arguments_are_read() -> None:
     text = json.dumps({"path": "a", "text": "line\n" * 4_000_000})
     read = read_arguments(text, TOOLS["write_note"].parameters)
-    assert read.value is not None and len(read.value["text"]) == 20_000_000
+    assert read.value is not None
+    assert len(read.value["text"]) == 20_000_000
     assert read_arguments(text[:-2]).problem is not None

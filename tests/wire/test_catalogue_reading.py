@@ -5,10 +5,10 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
+from tests.wire.reading import TOOLS, catalogue, read_in, ready, wire_bytes
 
 from glassloop.core.entries import Reply
 from glassloop.wire.completion import Failure
-from tests.wire.reading import TOOLS, catalogue, read_in, ready, wire_bytes
 
 DECIDED_LATER = {
     "A13": "reasoning becomes the answer only after a retry and a nudge (the error table of the design)",
@@ -53,11 +53,14 @@ def test_a_catalogued_response_is_read_as_expected(writes: Sequence[bytes], entr
         assert outcome.text == expected["content"]
     match expected["action"]:
         case "execute":
-            assert outcome.tool_calls and all(call.problem is None for call in outcome.tool_calls)
+            assert outcome.tool_calls
+            assert all(call.problem is None for call in outcome.tool_calls)
         case "answer":
-            assert outcome.text and not outcome.tool_calls
+            assert outcome.text
+            assert not outcome.tool_calls
         case "feed_back":
-            assert outcome.tool_calls and all(call.problem for call in outcome.tool_calls)
+            assert outcome.tool_calls
+            assert all(call.problem for call in outcome.tool_calls)
         case "retry" | "adapt_request":
             assert outcome.is_empty
 

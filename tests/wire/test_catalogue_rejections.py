@@ -4,6 +4,7 @@ For `adapt_request` the request is built again under the changed profile, and wh
 gone from its bytes. Where our requests never hold the trigger, that is what is asserted.
 """
 
+import itertools
 import json
 import os
 import re
@@ -90,7 +91,7 @@ def role(name):
 
 def role_after_call(body):
     roles = [(message["role"], bool(message.get("tool_calls"))) for message in body["messages"]]
-    return any(called and after[0] != "tool" for (_, called), after in zip(roles, roles[1:], strict=False))
+    return any(called and after[0] != "tool" for (_, called), after in itertools.pairwise(roles))
 
 
 SCHEMAS = {

@@ -1,5 +1,6 @@
 """Histories from anywhere: read with tolerance, sent in order, and the same after a round trip."""
 
+import itertools
 import json
 
 import pytest
@@ -75,7 +76,7 @@ def test_a_result_finds_its_call_and_one_without_a_call_is_dropped(messages, tex
     calls = [call.id for entry in entries if isinstance(entry, Reply) for call in entry.tool_calls]
     assert len(set(calls)) == len(calls)
     assert all(calls)
-    for before, after in zip(entries, entries[1:], strict=False):
+    for before, after in itertools.pairwise(entries):
         assert not isinstance(after, ToolResult) or isinstance(before, (Reply, ToolResult))
 
 

@@ -48,10 +48,15 @@ def test_a_known_name_is_taken_as_it_is(name: str) -> None:
 def test_a_misspelt_name_is_the_tool_that_it_spells(raw: str, name: str) -> None:
     found, mend = resolve_name(raw, KNOWN)
     assert found == name
-    assert mend is not None and mend.code == "tool_name" and repr(raw) in mend.detail
+    assert mend is not None
+    assert mend.code == "tool_name"
+    assert repr(raw) in mend.detail
 
 
-@pytest.mark.parametrize("raw", ["", "get_weather_forecast", "weather", "get_weathr", "get", "json", "functions.", '"}', "x" * 1000])
+@pytest.mark.parametrize(
+    "raw",
+    ["", "get_weather_forecast", "weather", "get_weathr", "get", "json", "functions.", '"}', "x" * 1000],
+)
 def test_a_name_that_only_resembles_a_tool_stays_unknown(raw: str) -> None:
     assert resolve_name(raw, KNOWN) == (raw, None)
 
@@ -71,14 +76,24 @@ def _calls(*ids: str) -> list[ToolCall]:
 
 
 def test_good_ids_stay_and_missing_blank_used_or_repeated_ones_are_minted() -> None:
-    ids = [call.id for call in with_unique_ids(_calls("functions.a:0", "", " ", "call 1|x", "old", "call 1|x"), 3, {"old"})]
-    assert ids[0] == "functions.a:0" and ids[3] == "call 1|x"
+    ids = [
+        call.id
+        for call in with_unique_ids(
+            _calls("functions.a:0", "", " ", "call 1|x", "old", "call 1|x"), 3, {"old"}
+        )
+    ]
+    assert ids[0] == "functions.a:0"
+    assert ids[3] == "call 1|x"
     minted = [ids[1], ids[2], ids[4], ids[5]]
     assert all(len(each) == 9 and each.isascii() and each.isalnum() for each in minted)
-    assert len(set(ids)) == len(ids) and "old" not in ids
+    assert len(set(ids)) == len(ids)
+    assert "old" not in ids
 
 
-@given(st.lists(st.sampled_from(["", "a", "b", mint_id(1, 0, ()), mint_id(1, 2, ())])), st.sets(st.sampled_from(["a", mint_id(1, 1, ())])))
+@given(
+    st.lists(st.sampled_from(["", "a", "b", mint_id(1, 0, ()), mint_id(1, 2, ())])),
+    st.sets(st.sampled_from(["a", mint_id(1, 1, ())])),
+)
 def test_ids_are_unique_whatever_came_and_the_same_each_time(ids: list[str], used: set[str]) -> None:
     once = [call.id for call in with_unique_ids(_calls(*ids), 1, used)]
     assert once == [call.id for call in with_unique_ids(_calls(*ids), 1, used)]

@@ -3,10 +3,10 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.wire.reading import joined, json_lines, shared
 
 from glassloop.core.events import Delta, ReasoningDelta, TextDelta
 from glassloop.wire.reasoning import ThinkSplitter, reasoning_of, split_thinking
-from tests.wire.reading import joined, json_lines, shared
 
 
 @pytest.mark.parametrize(
@@ -21,7 +21,11 @@ from tests.wire.reading import joined, json_lines, shared
         ("[THINK]2+2[/THINK]It is 4.", "2+2", "It is 4."),
         ("<seed:think>2+2</seed:think>It is 4.", "2+2", "It is 4."),
         ("<mm:think>2+2</mm:think>It is 4.", "2+2", "It is 4."),
-        ("<|START_THINKING|>2+2<|END_THINKING|><|START_RESPONSE|>It is 4.<|END_RESPONSE|>", "2+2", "It is 4."),
+        (
+            "<|START_THINKING|>2+2<|END_THINKING|><|START_RESPONSE|>It is 4.<|END_RESPONSE|>",
+            "2+2",
+            "It is 4.",
+        ),
         ("◁think▷2+2◁/think▷It is 4.", "2+2", "It is 4."),
         ("<think>2+2</think>\n<answer>\nIt is 4.\n</answer>", "2+2", "It is 4.\n"),
         ("2+2\n</think>\n\nIt is 4.", "2+2", "It is 4."),
@@ -41,7 +45,8 @@ from tests.wire.reading import joined, json_lines, shared
 def test_thinking_is_split_off_in_every_spelling(text: str, reasoning: str, rest: str) -> None:
     found, left, mend = split_thinking(text)
     assert (found, left) == (reasoning, rest)
-    assert mend is not None and mend.code == "thinking_in_content"
+    assert mend is not None
+    assert mend.code == "thinking_in_content"
 
 
 @pytest.mark.parametrize(
@@ -73,8 +78,7 @@ def _fed(pieces: list[str]) -> tuple[str, str, tuple[Any, ...]]:
 
 
 _PIECES = st.sampled_from(
-    ["<think>", "</think>", "<THINK>", "[THINK]", "[/THINK]", "<think x='1'>", "<think ", ">", "<", "[", "◁think▷"]
-    + ["```\n", "`", "\n", " ", "a", "text. ", "<answer>", "</answer>", "</think", "thin", "k>", "<|START_THINKING|>"]
+    ["<think>", "</think>", "<THINK>", "[THINK]", "[/THINK]", "<think x='1'>", "<think ", ">", "<", "[", "◁think▷", "```\n", "`", "\n", " ", "a", "text. ", "<answer>", "</answer>", "</think", "thin", "k>", "<|START_THINKING|>"]
 )  # fmt: skip
 
 
@@ -107,12 +111,24 @@ def test_text_is_shown_as_it_comes() -> None:
         ({"reasoning_content": "a"}, "a", "reasoning_content"),
         ({"reasoning": "a"}, "a", "reasoning"),
         ({"reasoning": "a", "reasoning_content": "a"}, "a", "reasoning_content"),
-        ({"reasoning": "a", "reasoning_details": [{"type": "reasoning.text", "text": "a"}]}, "a", "reasoning"),
-        ({"reasoning": None, "reasoning_details": [{"summary": "a"}, {"text": "b"}]}, "ab", "reasoning_details"),
+        (
+            {"reasoning": "a", "reasoning_details": [{"type": "reasoning.text", "text": "a"}]},
+            "a",
+            "reasoning",
+        ),
+        (
+            {"reasoning": None, "reasoning_details": [{"summary": "a"}, {"text": "b"}]},
+            "ab",
+            "reasoning_details",
+        ),
         ({"thinking": "a"}, "a", "thinking"),
         ({"reasoning_text": "a"}, "a", "reasoning_text"),
         ({"reasoning": {"content": "a"}}, "a", "reasoning"),
-        ({"thinking_blocks": [{"type": "thinking", "thinking": "a", "signature": "s"}]}, "a", "thinking_blocks"),
+        (
+            {"thinking_blocks": [{"type": "thinking", "thinking": "a", "signature": "s"}]},
+            "a",
+            "thinking_blocks",
+        ),
         ({"content": [{"type": "thinking", "thinking": [{"type": "text", "text": "a"}]}]}, "a", "content"),
         ({"content": "a", "reasoning_content": ""}, "", None),
         ({"content": None}, "", None),

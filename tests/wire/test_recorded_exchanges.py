@@ -3,11 +3,12 @@
 import json
 from typing import Any
 
+from tests.wire.reading import json_lines, shared
+
 from glassloop.core.entries import Reply
 from glassloop.core.tools import ToolSpec
 from glassloop.wire.completion import Failure
 from glassloop.wire.reply import read_body
-from tests.wire.reading import json_lines, shared
 
 NO_REPLY = {"error", "stream_error", "unparsable"}
 
@@ -78,7 +79,9 @@ def _is_meant(kind: str, expected: Any, got: Any, record: dict[str, Any], outcom
         case "failure":
             return got == "error_object" and "error_midstream" in record["features"]
         case "content":
-            return got in expected and any(mark in expected for mark in ("<think>", "Thought:", "<|im_", "Final Answer"))
+            return got in expected and any(
+                mark in expected for mark in ("<think>", "Thought:", "<|im_", "Final Answer")
+            )
         case "reasoning":
             content = record["expect"]["content"] or ""
             return not expected and got in content and ("<think>" in content or "Thought:" in content)

@@ -4,13 +4,17 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.wire.reading import TOOLS, completion, failure_in, ready, reply_in
 
 from glassloop.core.entries import Reply, Usage
 from glassloop.wire.reply import Failure, read_body, read_completion
-from tests.wire.reading import TOOLS, completion, failure_in, ready, reply_in
 
 OSLO = {"city": "Oslo"}
-CALL = {"id": "call_1", "type": "function", "function": {"name": "get_weather", "arguments": '{"city":"Oslo"}'}}
+CALL = {
+    "id": "call_1",
+    "type": "function",
+    "function": {"name": "get_weather", "arguments": '{"city":"Oslo"}'},
+}
 READY = [("get_weather", OSLO)]
 
 
@@ -46,12 +50,22 @@ def test_a_call_is_found_wherever_it_stands_and_whatever_the_finish_reason(messa
 
 @pytest.mark.parametrize(
     "finish",
-    ["length", "LENGTH", "max_tokens", "MAX_TOKENS", "max_output_tokens", "model_length", "model_context_window_exceeded"],
+    [
+        "length",
+        "LENGTH",
+        "max_tokens",
+        "MAX_TOKENS",
+        "max_output_tokens",
+        "model_length",
+        "model_context_window_exceeded",
+    ],
 )
 def test_a_call_cut_off_by_length_never_runs(finish: str) -> None:
     reply = reply_in(completion({"tool_calls": [CALL]}, finish))
     [call] = reply.tool_calls
-    assert reply.cut_off and call.problem is not None and "cut off" in call.problem
+    assert reply.cut_off
+    assert call.problem is not None
+    assert "cut off" in call.problem
     written = '<tool_call>{"name": "get_weather", "arguments": {"city": "Oslo"}}</tool_call>'
     assert ready(reply_in(completion({"content": written}, finish))) == []
 
@@ -62,11 +76,15 @@ def test_a_router_that_relabels_the_upstreams_length_does_not_make_a_call_run() 
     assert ready(reply_in(json.dumps(body).encode())) == []
 
 
-@pytest.mark.parametrize("finish", ["error", "network_error", "FAILED", "MALFORMED_FUNCTION_CALL", "insufficient_system_resource"])
+@pytest.mark.parametrize(
+    "finish", ["error", "network_error", "FAILED", "MALFORMED_FUNCTION_CALL", "insufficient_system_resource"]
+)
 def test_a_finish_reason_that_means_failure_fails_the_turn_and_keeps_what_came(finish: str) -> None:
     failure = failure_in(completion({"content": "It is", "tool_calls": [CALL]}, finish))
     assert failure.reason == "error_finish"
-    assert failure.partial is not None and failure.partial.text == "It is" and ready(failure.partial) == []
+    assert failure.partial is not None
+    assert failure.partial.text == "It is"
+    assert ready(failure.partial) == []
 
 
 @pytest.mark.parametrize(
@@ -82,7 +100,7 @@ def test_a_finish_reason_that_means_failure_fails_the_turn_and_keeps_what_came(f
         (b"[" * 5000, "cut_off"),
         (b"{}", "no_choices"),
         (b"[]", "no_choices"),
-        (b'"text"', "no_choices"),
+        (b'"text"', "not_json"),
         (b'{"choices": []}', "no_choices"),
         (b'{"choices": null, "usage": {"prompt_tokens": 1}}', "no_choices"),
         (b'{"choices": [null, 3]}', "no_choices"),
@@ -101,7 +119,7 @@ def test_a_finish_reason_that_means_failure_fails_the_turn_and_keeps_what_came(f
 def test_a_body_that_is_no_reply_says_what_it_is(body: bytes, reason: str) -> None:
     failure = failure_in(body)
     assert failure.reason == reason
-    assert failure.payload is not None or reason not in ("error_object", "no_choices") or body == b'"text"'
+    assert failure.payload is not None or reason not in ("error_object", "no_choices")
 
 
 @pytest.mark.parametrize("error", [None, "", {}, [], {"message": "", "code": None}, {"code": 0}])
@@ -112,7 +130,9 @@ def test_an_error_field_that_says_nothing_is_no_error(error: Any) -> None:
 def test_an_error_object_decides_although_there_are_choices() -> None:
     failure = failure_in(completion({"content": "It", "tool_calls": [CALL]}, error={"message": "no"}))
     assert failure.reason == "error_object"
-    assert failure.partial is not None and failure.partial.text == "It" and ready(failure.partial) == []
+    assert failure.partial is not None
+    assert failure.partial.text == "It"
+    assert ready(failure.partial) == []
 
 
 @pytest.mark.parametrize(
@@ -126,7 +146,7 @@ def test_an_error_object_decides_although_there_are_choices() -> None:
         lambda body: {"choices": [{"delta": body["choices"][0]["message"]}]},
         lambda body: {"message": body["choices"][0]["message"], "done": True},
         lambda body: {"choices": [body["choices"][0]["message"]]},
-        lambda body: json.dumps(body),
+        json.dumps,
         lambda body: {"choices": [{"message": {"content": ""}}, *body["choices"]]},
     ],
 )
@@ -175,7 +195,8 @@ def test_usage_of_any_shape_is_read_and_never_guessed(usage: Any, expected: Usag
 
 
 @pytest.mark.parametrize(
-    ("usage", "cost"), [({"cost": 0.25}, 0.25), ({"cost": "0.25"}, 0.25), ({"cost": {"total_cost": 1}}, 1.0), ({}, None)]
+    ("usage", "cost"),
+    [({"cost": 0.25}, 0.25), ({"cost": "0.25"}, 0.25), ({"cost": {"total_cost": 1}}, 1.0), ({}, None)],
 )
 def test_cost_is_read_where_it_is_reported(usage: Any, cost: float | None) -> None:
     assert reply_in(completion({"content": "x"}, usage=usage)).cost == cost
@@ -197,7 +218,9 @@ def test_a_refusal_is_the_text_and_flagged() -> None:
 
 def test_the_message_is_kept_as_received_with_what_calls_carry_along() -> None:
     call = {**CALL, "index": 0, "extra_content": {"google": {"thought_signature": "s"}}}
-    reply = reply_in(completion({"content": None, "tool_calls": [call], "reasoning_details": [{"text": "r"}]}))
+    reply = reply_in(
+        completion({"content": None, "tool_calls": [call], "reasoning_details": [{"text": "r"}]})
+    )
     assert reply.raw["tool_calls"] == [call]
     assert reply.tool_calls[0].extra == {"extra_content": {"google": {"thought_signature": "s"}}}
     assert (reply.reasoning, reply.reasoning_field) == ("r", "reasoning_details")
@@ -211,13 +234,17 @@ def test_a_draft_in_reasoning_runs_only_if_nothing_else_came() -> None:
     reply = reply_in(completion({"reasoning_content": draft, "tool_calls": [rome]}))
     assert ready(reply) == [("get_weather", {"city": "Rome"})]
     alone = reply_in(completion({"reasoning_content": draft, "content": ""}))
-    assert ready(alone) == READY and "call_in_reasoning" in [mend.code for mend in alone.mends]
+    assert ready(alone) == READY
+    assert "call_in_reasoning" in [mend.code for mend in alone.mends]
 
 
 def test_a_call_without_a_name_is_a_problem_and_an_unknown_name_is_left_alone() -> None:
     [call] = reply_in(completion({"tool_calls": [{"id": "a", "function": {"arguments": "{}"}}]})).tool_calls
-    assert call.problem is not None and "name" in call.problem
-    [call] = reply_in(completion({"tool_calls": [{"function": {"name": "open_door", "arguments": "{}"}}]})).tool_calls
+    assert call.problem is not None
+    assert "name" in call.problem
+    [call] = reply_in(
+        completion({"tool_calls": [{"function": {"name": "open_door", "arguments": "{}"}}]})
+    ).tool_calls
     assert (call.id, call.name, call.problem) == ("", "open_door", None)
 
 
@@ -227,8 +254,7 @@ _JSON = st.recursive(
         st.lists(inner, max_size=3)
         | st.dictionaries(
             st.sampled_from(
-                ["choices", "message", "delta", "content", "tool_calls", "function", "name", "arguments", "id", "type"]
-                + ["error", "usage", "finish_reason", "index", "text", "thinking", "reasoning_details", "data", "audio"]
+                ["choices", "message", "delta", "content", "tool_calls", "function", "name", "arguments", "id", "type", "error", "usage", "finish_reason", "index", "text", "thinking", "reasoning_details", "data", "audio"]
             ),
             inner,
             max_size=4,

@@ -1,6 +1,7 @@
 """Requests: any history becomes one that an endpoint takes, the same every time, each part encoded once."""
 
 import gc
+import itertools
 import json
 import re
 
@@ -156,7 +157,7 @@ def test_turns_alternate_where_they_must(entries, profile):
     roles = [m["role"] for m in sent(entries, profile.merged({"alternate": True}))["messages"]]
     roles = [role for role in roles if role not in {"system", "developer"}]
     assert "assistant" not in roles[-1:]
-    for before, after in zip(roles, roles[1:], strict=False):
+    for before, after in itertools.pairwise(roles):
         assert (before, after) not in {("user", "user"), ("assistant", "assistant")}
 
 
@@ -182,7 +183,7 @@ def rounds(count):
 def test_a_request_up_to_its_messages_end_is_a_prefix_of_the_next():
     encoder = Encoder(Profile())
     bodies = [encoder.encode("m", history, TOOLS, {}, stream=True) for history in rounds(6)]
-    for before, after in zip(bodies, bodies[1:], strict=False):
+    for before, after in itertools.pairwise(bodies):
         assert after.startswith(before[: -len(b"]}")])
 
 
@@ -333,7 +334,7 @@ def test_a_users_pictures_and_files_are_content_parts_and_text_alone_is_a_string
     kinds = [part["type"] for part in messages([User(parts)])[0]["content"]]
     assert kinds == ["text", "image_url", "file"]
     text_file = User((Text("see"), File("a.txt", "text/plain", b"hello")))
-    assert messages([text_file], files=False)[0]["content"] == "see\n\na.txt:\nhello"
+    assert messages([text_file])[0]["content"] == "see\n\na.txt:\nhello"
 
 
 def test_calls_travel_as_text_where_the_endpoint_takes_no_tools():

@@ -1,9 +1,9 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.wire.reading import event
 
 from glassloop.wire.sse import ServerEvent, SSEDecoder
-from tests.wire.reading import event
 
 
 def _events(*reads: bytes) -> list[tuple[str, str]]:
@@ -65,11 +65,29 @@ def test_characters_split_over_reads_are_joined_and_invalid_bytes_are_shown() ->
 
 def test_a_line_may_be_of_any_length() -> None:
     text = "x" * 3_000_000
-    assert _events(*[f"data: {text}"[start : start + 4096].encode() for start in range(0, 3_000_006, 4096)]) == [("", text)]
+    assert _events(
+        *[f"data: {text}"[start : start + 4096].encode() for start in range(0, 3_000_006, 4096)]
+    ) == [("", text)]
 
 
 _LINES = st.sampled_from(
-    ["data: " + A, "data:" + B, A, "{", "}", "event: x", ": c", "", "data: [DONE]", "id: 1", "data: {", "[", "]", "é", " data: 1"]
+    [
+        "data: " + A,
+        "data:" + B,
+        A,
+        "{",
+        "}",
+        "event: x",
+        ": c",
+        "",
+        "data: [DONE]",
+        "id: 1",
+        "data: {",
+        "[",
+        "]",
+        "é",
+        " data: 1",
+    ]
 )
 
 
@@ -81,7 +99,10 @@ def test_how_the_bytes_were_cut_changes_nothing(lines: list[tuple[str, str]], da
     assert _events(*pieces) == _events(body)
 
 
-@given(st.lists(st.sampled_from([": c\n", "\n", ": a: b\n\n", "retry: 1\n\n"])), st.sampled_from(["\n", "\r\n", "\r"]))
+@given(
+    st.lists(st.sampled_from([": c\n", "\n", ": a: b\n\n", "retry: 1\n\n"])),
+    st.sampled_from(["\n", "\r\n", "\r"]),
+)
 def test_comments_and_line_endings_change_nothing(comments: list[str], ending: str) -> None:
     chunk = event({"content": "x"}).decode()
     body = "".join(comment + chunk for comment in comments).replace("\n", ending)

@@ -48,7 +48,7 @@ class Asker:
 
 
 async def _answer_to(verdict: Verdict) -> str:
-    """Show exactly what would run, and ask. Ctrl-C and the end of input are a no."""
+    """Show exactly what would run, and ask. The end of input is a no; Ctrl-C stops the run."""
     from prompt_toolkit import PromptSession
     from prompt_toolkit.output import create_output
 
@@ -57,9 +57,11 @@ async def _answer_to(verdict: Verdict) -> str:
     session: PromptSession[str] = PromptSession(output=create_output(stdout=sys.stderr))
     _forget_typed(session.input)
     try:
-        return await session.prompt_async("  y = yes, n = no, or say why not: ")
-    except (EOFError, KeyboardInterrupt):
+        return await session.prompt_async("  y = yes, n = no, or say why not: ", handle_sigint=False)
+    except EOFError:
         return ""
+    except KeyboardInterrupt:
+        raise asyncio.CancelledError from None
 
 
 def _forget_typed(keyboard: Input) -> None:

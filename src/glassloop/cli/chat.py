@@ -8,7 +8,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
-from glassloop.agent import Agent, Result
+from glassloop.agent import Agent
 from glassloop.cli.asking import Asker
 from glassloop.cli.chat_commands import COMMANDS, Leave, run_command
 from glassloop.cli.chat_prompt import Prompt, prompt_for
@@ -23,6 +23,7 @@ from glassloop.core.entries import Entry, Usage
 from glassloop.core.errors import GlassloopError
 from glassloop.core.events import Event
 from glassloop.core.journal import Session
+from glassloop.handles import Result
 
 
 class Chat:

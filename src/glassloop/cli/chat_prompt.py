@@ -55,7 +55,7 @@ class Terminal:
         )
 
     async def ask(self) -> str:
-        return await self._session.prompt_async([("ansicyan bold", PROMPT)])
+        return await self._session.prompt_async([("ansicyan bold", PROMPT)], handle_sigint=False)
 
 
 def _keys() -> KeyBindings:

@@ -24,7 +24,7 @@ def run(arguments: list[str]) -> int:
     try:
         from glassloop.cli.app import app
 
-        outcome = app.main(arguments, prog_name="glassloop", standalone_mode=False)
+        outcome = app.main(arguments or ["--help"], prog_name="glassloop", standalone_mode=False)
         sys.stdout.flush()
         return outcome if isinstance(outcome, int) else 0
     except BaseException as error:

@@ -8,10 +8,11 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from glassloop.agent import Agent, Result
+from glassloop.agent import Agent
 from glassloop.core.errors import GlassloopError
 from glassloop.core.events import Event, Finished
 from glassloop.core.journal import Session
+from glassloop.handles import Result
 
 
 async def play(

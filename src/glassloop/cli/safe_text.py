@@ -134,9 +134,9 @@ def _head(text: str, columns: int) -> str:
 
 
 def wrapped(text: str, columns: int) -> list[str]:
-    """The text's lines, broken at spaces (or anywhere, if there is none) to fit into so many columns."""
+    """The text's lines, broken at spaces (or anywhere, if there is none) to fit into so many columns, at least 2."""
     from rich.console import Console
     from rich.text import Text
 
-    console = Console(width=max(1, columns))
-    return [line.plain.rstrip() for line in Text(text).wrap(console, max(1, columns))] or [""]
+    columns = max(2, columns)
+    return [line.plain.rstrip() for line in Text(text).wrap(Console(width=columns), columns)] or [""]

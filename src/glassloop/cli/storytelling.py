@@ -58,10 +58,9 @@ class Story:
 
     def begin(self) -> None:
         """The title."""
-        self._line(click.style("agent = model + tools + loop", bold=True))
-        self._paragraph(
-            "This model plays a script, so no key is needed. The loop and the tools are real.", dim=True
-        )
+        self._paragraph("agent = model + tools + loop", bold=True)
+        words = "This model plays a script, so no key is needed. The loop and the tools are real."
+        self._paragraph(words, dim=True)
 
     async def show(self, event: Event) -> None:
         """Tell one event."""
@@ -162,16 +161,17 @@ class Story:
     def _laid_out(self, label: str, text: str, columns: int) -> Iterable[tuple[str, str]]:
         """The lines of a labelled paragraph, each as its margin and its text."""
         if self._width < _NARROW:
-            return [(f"  {label}", ""), *(("  ", line) for line in wrapped(text, self._width - 2))]
+            heads = [(f"  {line}", "") for line in wrapped(label, self._width - 2)]
+            return heads + [("  ", line) for line in wrapped(text, self._width - 2)]
         lines = wrapped(text, self._width - columns - 2)
         return [
             (f"  {label:<{columns}}" if at == 0 else " " * (columns + 2), line)
             for at, line in enumerate(lines)
         ]
 
-    def _paragraph(self, text: str, *, dim: bool = False, indent: int = 0) -> None:
+    def _paragraph(self, text: str, *, indent: int = 0, **style: bool) -> None:
         for line in wrapped(text, self._width - indent):
-            self._line(" " * indent + click.style(line, dim=dim))
+            self._line(" " * indent + click.style(line, **style))
 
     def _line(self, text: str = "") -> None:
         self._write(text + "\n")

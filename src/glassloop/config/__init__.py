@@ -74,7 +74,7 @@ def load(
     tools, tool_warnings = _tools(sources)
     rules, rule_warnings = _rules(sources)
     return Config(
-        model=_model_name(connection),
+        model=connection.name,
         provider=connection.provider,
         base_url=_base_url(connection, slots),
         key=connection.key.value if connection.key else None,
@@ -208,20 +208,13 @@ def _file_warnings(sources: Sequence[Source]) -> list[str]:
 # ── The connection ───────────────────────────────────────────────────────────────────────────────────
 
 
-def _model_name(connection: Connection) -> str | None:
-    if connection.model is None:
-        return None
-    prefix, colon, name = connection.model.value.partition(":")
-    return name if colon and prefix.lower() == connection.provider else connection.model.value
-
-
 def _base_url(connection: Connection, slots: Mapping[str, Slot]) -> str | None:
     if connection.url:
         return address_in(connection.url)
     slot = slots.get(connection.provider or "", GENERAL)
     if connection.provider and slot.home is None:
         raise ConfigError(
-            f"The provider {connection.provider!r} has no base URL: "
+            f"{connection.model}: the provider {connection.provider!r} has no base URL: "
             f"set base_url in [providers.{connection.provider}], or {slot.url_variables[0]}."
         )
     return None

@@ -44,8 +44,10 @@ class Found(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Connection:
-    """A model's endpoint. `url` is None where it is the provider's own; `key` None where none may be sent."""
+    """A model's endpoint. `name` is the model's name there, `model` where it was set. `url` is None where it is
+    the provider's own, `key` where none may be sent."""
 
+    name: str | None
     model: Found | None
     provider: str | None
     url: Found | None
@@ -77,7 +79,7 @@ def connect(sources: Sequence[Source], slots: Mapping[str, Slot]) -> Connection:
     """
     sources = [_with_split_url(source) for source in sources]
     model = find(sources, (MODEL,))
-    provider = _provider_of(model, slots)
+    name, provider = _parts_of(model, slots)
     url = find(sources, (BASE_URL,))
     if provider and url and model and _weaker(url.source, model.source, sources):
         url = None  # a model that names its provider is not moved by a weaker source
@@ -86,7 +88,7 @@ def connect(sources: Sequence[Source], slots: Mapping[str, Slot]) -> Connection:
     slot = slots.get(provider or "", GENERAL)
     url = url or find(sources, slot.url_variables)
     key, warning = _key_for(url, model, slot, sources)
-    return Connection(model, provider, url, key, (warning,) if warning else ())
+    return Connection(name, model, provider, url, key, (warning,) if warning else ())
 
 
 def _with_split_url(source: Source) -> Source:
@@ -101,10 +103,13 @@ def _with_split_url(source: Source) -> Source:
     return replace(source, variables={**source.variables, BASE_URL: url, MODEL: name}, labels=labels)
 
 
-def _provider_of(model: Found | None, slots: Mapping[str, Slot]) -> str | None:
-    name, colon, _ = (model.value if model else "").partition(":")
-    name = ALIASES.get(name.lower(), name.lower())
-    return name if colon and name in slots else None
+def _parts_of(model: Found | None, slots: Mapping[str, Slot]) -> tuple[str | None, str | None]:
+    """The model's own name, and its provider if the prefix is one: a name may have a colon in it (`qwen3:8b`)."""
+    if model is None:
+        return None, None
+    prefix, colon, name = model.value.partition(":")
+    provider = ALIASES.get(prefix.lower(), prefix.lower())
+    return (name, provider) if colon and name and provider in slots else (model.value, None)
 
 
 def _provider_at(url: Found, slots: Mapping[str, Slot]) -> str | None:

@@ -175,6 +175,17 @@ class ToolResult:
         return text_of(self.parts)
 
 
+def refused(call: ToolCall, why: str) -> ToolResult:
+    """The result of a call that did not run."""
+    return ToolResult(call.id, call.name, (Text(why),), "refused")
+
+
+def unknown(call: ToolCall) -> ToolResult:
+    """The result of a call that was started and of which nobody can say whether it took effect."""
+    why = "Started, then interrupted: whether it took effect is unknown. Check before repeating this call."
+    return ToolResult(call.id, call.name, (Text(why),), "unknown")
+
+
 @dataclass(frozen=True, slots=True, weakref_slot=True)
 class Note:
     """A word from Glassloop itself to the model: a nudge, a repetition noticed, a limit reached."""

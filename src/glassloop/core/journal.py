@@ -90,9 +90,21 @@ class RunStart:
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """What a journal knows of the session that a run was opened on: everything said in it before."""
+    """What a journal knows of the session that a run was opened on.
 
+    `history`: everything said in it by runs that are over. `records`: what happened in a run that is not
+    over (it crashed, or waits for a person); this opening continues it, under `run_id`. `intents`: its
+    calls that were about to run and have no result.
+    """
+
+    run_id: str
     history: tuple[Entry, ...] = ()
+    records: tuple[Record, ...] = ()
+    intents: tuple[Intent, ...] = ()
+
+
+SUSPENDED = ("waiting_approval", "needs_review")
+"""Stop reasons after which a run is not over: opening its session again continues it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,6 +164,7 @@ class MemoryJournal:
     intents: dict[str, list[Intent]] = field(default_factory=dict)
     _runs: dict[str, list[str]] = field(default_factory=dict)
     _open: dict[str, str] = field(default_factory=dict)
+    _suspended: dict[str, str] = field(default_factory=dict)
 
     async def open(self, start: RunStart) -> Opened:
         taken_by = self._open.get(start.session_id)
@@ -159,13 +172,16 @@ class MemoryJournal:
             raise SessionError(
                 f"session {start.session_id} is in use by run {taken_by}: wait for it, or start another session"
             )
-        self._open[start.session_id] = start.run_id
-        earlier = self._runs.setdefault(start.session_id, [])
-        history = tuple(entry for run in earlier for entry in entries_of(self.records[run]))
-        earlier.append(start.run_id)
-        self.records[start.run_id] = []
-        self.intents[start.run_id] = []
-        return Opened(history)
+        runs = self._runs.setdefault(start.session_id, [])
+        run_id = self._suspended.pop(start.session_id, start.run_id)
+        if run_id not in runs:
+            runs.append(run_id)
+        self._open[start.session_id] = run_id
+        records = self.records.setdefault(run_id, [])
+        answered = {record.seq for record in records if isinstance(record.value, ToolResult)}
+        pending = tuple(one for one in self.intents.setdefault(run_id, []) if one.seq not in answered)
+        history = tuple(entry for run in runs if run != run_id for entry in entries_of(self.records[run]))
+        return Opened(run_id, history, tuple(records), pending)
 
     async def intend(self, run_id: str, intents: Sequence[Intent]) -> None:
         self.intents[run_id].extend(intents)
@@ -180,3 +196,5 @@ class MemoryJournal:
         for session_id, run_id in list(self._open.items()):
             if run_id == end.run_id:
                 del self._open[session_id]
+                if end.stop_reason in SUSPENDED:
+                    self._suspended[session_id] = run_id

@@ -19,7 +19,19 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from glassloop.core import limits as limiting
-from glassloop.core.entries import Entry, Mend, Note, Reply, Summary, System, Text, ToolCall, ToolResult, User
+from glassloop.core.entries import (
+    Entry,
+    Mend,
+    Note,
+    Reply,
+    Summary,
+    System,
+    Text,
+    ToolCall,
+    ToolResult,
+    User,
+    refused,
+)
 from glassloop.core.events import Purpose
 from glassloop.core.journal import Cancelled, ModelFailed, Record, StopReason
 from glassloop.core.limits import Limits, Spent
@@ -231,7 +243,7 @@ class Loop:
 
     def _refuse_all(self, text: str) -> None:
         for one in self._turn:
-            one.decided = refusal(one.call, text)
+            one.decided = refused(one.call, text)
         self._run_turn()
 
     def _on_verdict(self, seq: int, verdict: Verdict) -> None:
@@ -240,7 +252,7 @@ class Loop:
         if verdict.outcome == "problem":
             one.decided = ToolResult(one.call.id, one.call.name, (Text(verdict.text),), "error")
         if all(each.verdict for each in self._turn):
-            asks = tuple((e.seq, e.verdict) for e in self._turn if e.verdict and e.verdict.outcome == "ask")
+            asks = tuple((e.seq, e.verdict) for e in self._turn if e.verdict and e.asks)
             if asks:
                 self._step = AskApproval(asks[0][0], asks)
             else:
@@ -251,15 +263,20 @@ class Loop:
         one.decision = decision
         if not decision.allowed:
             because = f" Reason: {decision.reason}" if decision.reason else ""
-            one.decided = refusal(one.call, f"Not run: this call was not allowed.{because}")
-        waiting = [e for e in self._turn if e.verdict and e.verdict.outcome == "ask" and not e.decision]
-        if not waiting:
+            one.decided = refused(one.call, f"Not run: this call was not allowed.{because}")
+        asks = tuple((e.seq, e.verdict) for e in self._turn if e.verdict and e.asks and not e.decision)
+        if asks:
+            self._step = AskApproval(asks[0][0], asks)
+        else:
             self._run_turn()
 
     def _run_turn(self) -> None:
         self._apply_call_limit()
-        operations = tuple(Operation(e.seq, e.call, e.verdict, e.decided) for e in self._turn)
-        self._step = CallTools(operations[0].seq, operations)
+        self._step = self._call_tools()
+
+    def _call_tools(self) -> CallTools:
+        due = [Operation(e.seq, e.call, e.verdict, e.decided) for e in self._turn if e.result is None]
+        return CallTools(due[0].seq, tuple(due))
 
     def _apply_call_limit(self) -> None:
         if self._limits.calls is None:
@@ -270,11 +287,13 @@ class Loop:
                 left -= 1
                 if left < 0:
                     limit = limiting.describe(self._limits, "calls")
-                    one.decided = refusal(one.call, f"Not run: {limit} is reached.")
+                    one.decided = refused(one.call, f"Not run: {limit} is reached.")
 
     def _on_result(self, seq: int, result: ToolResult) -> None:
         self._open(seq).result = result
         if any(one.result is None for one in self._turn):
+            if isinstance(self._step, CallTools):
+                self._step = self._call_tools()
             return
         turn = [(one.call, one.result) for one in self._turn if one.result]
         for _, each in turn:
@@ -310,6 +329,10 @@ class _OpenCall:
     decided: ToolResult | None = None
     result: ToolResult | None = None
 
+    @property
+    def asks(self) -> bool:
+        return self.verdict is not None and self.verdict.outcome == "ask"
+
 
 _COST_UNKNOWN = (
     "a cost limit is set, but this endpoint does not report what a call costs, so it could never stop the run: "
@@ -322,8 +345,3 @@ def _repeated(name: str, times: int) -> str:
         f"You have called {name} {times} times with the same arguments and got the same result. "
         "Calling it again will not change it: use what you have, try something else, or answer."
     )
-
-
-def refusal(call: ToolCall, text: str) -> ToolResult:
-    """The result of a call that did not run."""
-    return ToolResult(call.id, call.name, (Text(text),), "refused")

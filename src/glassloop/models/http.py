@@ -7,10 +7,9 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-from collections.abc import Mapping
+from collections.abc import AsyncGenerator, Mapping
 from pathlib import Path
 from typing import Any
-from weakref import WeakKeyDictionary
 
 import aiohttp
 
@@ -39,9 +38,8 @@ class Client:
         self._proxy = proxy
         self._limit = limit
         self._tls = _tls(verify, ca)
-        self._sessions: WeakKeyDictionary[asyncio.AbstractEventLoop, aiohttp.ClientSession] = (
-            WeakKeyDictionary()
-        )
+        self._sessions: dict[asyncio.AbstractEventLoop, aiohttp.ClientSession] = {}
+        self._closers: dict[asyncio.AbstractEventLoop, AsyncGenerator[None, None]] = {}
         self._proxies: dict[str, dict[str, Any]] = {}
 
     async def send(
@@ -52,7 +50,7 @@ class Client:
         Raises `ConnectionLost` (not reached, hung up, no HTTP), `StreamStalled` (no first byte in time) and
         `ConfigError` (a proxy that is not supported).
         """
-        session, options = self._session(), self._proxy_options(url)
+        session, options = await self._session(), self._proxy_options(url)
         recorder.sent(method, url, masked_headers(headers), body or b"")
         watch = HeadWatch(self._deadlines, loopback=is_loopback_host(host_of(url)))
         lost: EndpointError
@@ -89,28 +87,34 @@ class Client:
             raise EndpointError(str(bad), status=response.status, url=url) from bad
 
     async def close(self) -> None:
-        """Close this loop's connections, and those of loops that are over."""
-        here = asyncio.get_running_loop()
-        for loop, session in list(self._sessions.items()):
-            if loop is here or loop.is_closed():
-                del self._sessions[loop]
-                if loop is here:
-                    await session.close()
+        """Close this loop's connections. They are opened again when something is asked."""
+        closer = self._closers.pop(asyncio.get_running_loop(), None)
+        if closer is not None:
+            await closer.aclose()
 
-    def _session(self) -> aiohttp.ClientSession:
+    async def _session(self) -> aiohttp.ClientSession:
         loop = asyncio.get_running_loop()
         session = self._sessions.get(loop)
         if session is None or session.closed:
-            session = self._sessions[loop] = aiohttp.ClientSession(
-                connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=_IDLE_SECONDS, ssl=self._tls),
-                timeout=aiohttp.ClientTimeout(total=None, sock_connect=None),
-                cookie_jar=aiohttp.DummyCookieJar(),
-                auto_decompress=False,
-                trace_configs=[_connecting()],
-                max_line_size=_HEADER_LIMIT,
-                max_field_size=_HEADER_LIMIT,
-            )
+            for over in [each for each in self._sessions if each.is_closed()]:
+                del self._sessions[over]
+                self._closers.pop(over, None)
+            session = self._sessions[loop] = self._new_session()
+            # A loop closes its asynchronous generators when it ends: so this session closes with its loop.
+            closer = self._closers[loop] = _closing(session)
+            await anext(closer)
         return session
+
+    def _new_session(self) -> aiohttp.ClientSession:
+        return aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=_IDLE_SECONDS, ssl=self._tls),
+            timeout=aiohttp.ClientTimeout(total=None, sock_connect=None),
+            cookie_jar=aiohttp.DummyCookieJar(),
+            auto_decompress=False,
+            trace_configs=[_connecting()],
+            max_line_size=_HEADER_LIMIT,
+            max_field_size=_HEADER_LIMIT,
+        )
 
     def _proxy_options(self, url: str) -> dict[str, Any]:
         """What aiohttp is told of the proxy; the environment is read once per URL."""
@@ -122,6 +126,13 @@ class Client:
                 options["proxy_auth"] = aiohttp.BasicAuth(proxy.user, proxy.password, "utf-8")
             self._proxies[url] = options
         return options
+
+
+async def _closing(session: aiohttp.ClientSession) -> AsyncGenerator[None, None]:
+    try:
+        yield
+    finally:
+        await session.close()
 
 
 def masked_headers(headers: Mapping[str, str]) -> dict[str, str]:

@@ -6,9 +6,8 @@ What a refusal means is `wire/rejection`'s business; what is done about it is de
 from __future__ import annotations
 
 import asyncio
-import re
 import time
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -16,10 +15,7 @@ from glassloop.core.entries import Mend, Reply
 from glassloop.core.errors import (
     ConnectionLost,
     ContentFiltered,
-    ContextOverflow,
-    EmptyReply,
     EndpointError,
-    RateLimited,
     RequestRejected,
 )
 from glassloop.core.events import Learned, Retrying, Warned
@@ -27,30 +23,24 @@ from glassloop.core.recording import Recorder
 from glassloop.models.attempt import Attempt, Broken, Question, Refused
 from glassloop.models.learning import Learning
 from glassloop.models.model import ModelRequest, Said
+from glassloop.models.outcomes import (
+    BROKEN_BODIES,
+    QUOTED,
+    could_be_whole,
+    is_debris,
+    overflow_error,
+    says_nothing,
+    still_failing,
+    taken_as_whole,
+)
 from glassloop.models.patience import Patience
 from glassloop.models.profiles import Learnt, lesson
-from glassloop.wire.completion import FailureReason
 from glassloop.wire.names import with_unique_ids
 from glassloop.wire.rejection import Adapt, Judgement, Overflow, Raise, Retry, Salvage, Sent, judge
 from glassloop.wire.textcalls import find_calls
 
 if TYPE_CHECKING:
     from glassloop.models.endpoint import Endpoint
-
-_POSSIBLE_NAME = re.compile(r"[^\W\d][\w.:/-]*")
-"""What a tool could be called."""
-
-_BROKEN_BODIES: Mapping[FailureReason, tuple[str, type[EndpointError], int | None]] = {
-    "not_json": ("The answer is no JSON", ConnectionLost, None),
-    "empty_body": ("The answer is empty", EmptyReply, None),
-    "no_choices": ("The answer holds no choices", EmptyReply, 2),
-    "error_finish": ("The model's turn ended in an error", EndpointError, None),
-    "html": ("The answer is a web page, not JSON; is the base URL right?", RequestRejected, 1),
-}
-"""Bodies that are no reply though HTTP claims success: what to say, what to raise, how often to retry."""
-
-_THROTTLED = re.compile(r"rate|throttl|too many|overload|capacity|concurren", re.IGNORECASE)
-_QUOTED = 500
 
 
 async def answer(endpoint: Endpoint, request: ModelRequest, recorder: Recorder) -> AsyncGenerator[Said, None]:
@@ -138,7 +128,7 @@ class _Operation:
             raise ContentFiltered(
                 f"The provider's filter withheld the answer (finish reason {reply.finish_reason})"
             )
-        garbled = any(_is_debris(call.name) for call in reply.tool_calls)
+        garbled = any(is_debris(call.name) for call in reply.tool_calls)
         if garbled and self._question.streamed:
             self._whole = True
             return Retrying("a streamed tool call came garbled; asking without streaming", 1)
@@ -168,6 +158,11 @@ class _Operation:
         if partial is not None and (self._partial is None or len(partial.text) > len(self._partial.text)):
             self._partial = partial
 
+    def _longest(self, partial: Reply) -> Reply:
+        """This or an earlier attempt's text, whichever is longer; what has calls stands for itself."""
+        kept = self._partial
+        return partial if kept is None or kept.tool_calls or partial.tool_calls else kept
+
     # ── no reply ─────────────────────────────────────────────────────────
 
     def _refused(self, refused: Refused, attempt: Attempt) -> Reply | Retrying | Learned:
@@ -175,21 +170,21 @@ class _Operation:
         if failure.reason == "cut_off":
             return self._cut_off(refused, attempt)
         verdict = self._judged(refused)
-        if status < 400 and failure.reason in _BROKEN_BODIES and _says_nothing(verdict):
-            words, kind, limit = _BROKEN_BODIES[failure.reason]
+        if status < 400 and failure.reason in BROKEN_BODIES and says_nothing(verdict):
+            words, kind, limit = BROKEN_BODIES[failure.reason]
             return self._again(
-                words, kind(words, status=status, provider_text=failure.text[:_QUOTED]), limit=limit
+                words, kind(words, status=status, provider_text=failure.text[:QUOTED]), limit=limit
             )
         match verdict:
             case Retry(after, reason, limit):
-                return self._again(reason, _still_failing(refused, verdict), asked=after, limit=limit)
+                return self._again(reason, still_failing(refused, verdict), asked=after, limit=limit)
             case Adapt():
                 return self._adapt(verdict, status)
             case Salvage():
                 return self._salvaged(verdict, attempt) or self._refused(refused, attempt)
             case Overflow(window, words):
                 self._learning.keep()
-                raise _overflow(window, words, status)
+                raise overflow_error(window, words, status)
             case Raise(error):
                 if status in (404, 405, 410) and self._endpoint.forget_move(self._question.url):
                     return Retrying(
@@ -208,17 +203,12 @@ class _Operation:
     def _cut_off(self, refused: Refused, attempt: Attempt) -> Reply | Retrying:
         """A body that ended in order, but before its reply did. Twice in a row, it is how this endpoint ends them."""
         partial = refused.failure.partial
-        if (
-            self._question.streamed
-            and partial is not None
-            and partial.text.strip()
-            and not partial.tool_calls
-        ):
+        if self._question.streamed and partial is not None and could_be_whole(partial):
             if self._ended_early or self._endpoint.learnt.no_terminal:
                 self._learn(
                     "no_terminal", "streams may end without a finish reason", Learnt(no_terminal=True)
                 )
-                return self._finished(_taken_as_whole(self._partial or partial), attempt)
+                return self._finished(taken_as_whole(self._longest(partial)), attempt)
             self._ended_early = True
         words = "The answer ended before it was complete"
         return self._again(words, ConnectionLost(words, status=refused.status))
@@ -263,40 +253,3 @@ class _Operation:
         error.url = attempt.url
         if self._partial is not None and not self._partial.is_empty:
             error.partial = self._partial  # type: ignore[attr-defined]
-
-
-def _is_debris(name: str) -> bool:
-    """Whether a call's name can be no tool's, misspelt or invented: a broken parser's debris."""
-    return bool(name.strip()) and not _POSSIBLE_NAME.fullmatch(name.strip())
-
-
-def _says_nothing(verdict: Judgement) -> bool:
-    """Whether the words of a body gave no better reason than that it is no reply."""
-    return isinstance(verdict, Retry) or (
-        isinstance(verdict, Raise) and type(verdict.error) is RequestRejected
-    )
-
-
-def _taken_as_whole(partial: Reply) -> Reply:
-    mend = Mend("no_terminal", "the stream ended without a finish reason, as this endpoint's streams do")
-    return replace(partial, cut_off=False, mends=(*partial.mends, mend))
-
-
-def _overflow(window: int | None, words: str, status: int) -> ContextOverflow:
-    error = ContextOverflow("The conversation does not fit into the model's context window", status=status)
-    error.window, error.provider_text = window, words
-    return error
-
-
-def _still_failing(refused: Refused, verdict: Retry) -> EndpointError:
-    """What to raise when retries have not helped."""
-    status, words = refused.status, verdict.reason
-    if status != 429 and not _THROTTLED.search(words):
-        return EndpointError(
-            "The endpoint failed, also after all retries", status=status, provider_text=words
-        )
-    error = RateLimited(
-        "The endpoint is still throttling after all retries", status=status, provider_text=words
-    )
-    error.wait_seconds = verdict.after
-    return error

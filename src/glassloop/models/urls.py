@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import ipaddress
-from urllib.parse import SplitResult, urlsplit, urlunsplit
+from urllib.parse import SplitResult, parse_qsl, urlsplit, urlunsplit
 
 from glassloop.core.errors import ConfigError
 
 _CHAT = "/chat/completions"
 _PRIVATE_SUFFIXES = (".localhost", ".local", ".lan", ".internal", ".home.arpa", ".test")
+_KEYS = frozenset(("key", "api_key", "api-key", "apikey", "token", "access_token"))
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 
 
@@ -16,7 +17,7 @@ def normal_base_url(text: str) -> str:
     """The base URL in its one spelling: no trailing slash, no `/chat/completions`, `/v1` where no path is given.
 
     A missing scheme becomes `http` for one's own network and `https` elsewhere. Raises `ConfigError` for what
-    is no http(s) URL or carries a password.
+    is no http(s) URL or carries a password or key.
     """
     text = text.strip()
     if "://" not in text:
@@ -30,6 +31,10 @@ def normal_base_url(text: str) -> str:
         raise ConfigError(f"The base URL {text!r} is no http or https URL, such as http://localhost:11434/v1")
     if parts.username is not None or parts.password is not None:
         raise ConfigError("The base URL holds a user name or password; pass it in `headers` instead")
+    if _KEYS & {name.lower() for name, _ in parse_qsl(parts.query)}:
+        raise ConfigError(
+            "The base URL holds a key, and URLs end up in logs; pass it as `key` or in `headers`"
+        )
     path = parts.path.rstrip("/")
     if path.endswith(_CHAT):
         path = path.removesuffix(_CHAT).rstrip("/")

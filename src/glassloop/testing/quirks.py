@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -60,9 +60,10 @@ def load(path: str | Path) -> list[Quirk]:
 
 @dataclass(slots=True)
 class Run:
-    """What one base URL was asked, and whether its quirk was played last time."""
+    """What one base URL was asked, how often its quirk was played, and whether it was the last time."""
 
     requests: list[Request] = field(default_factory=list)
+    plays: int = 0
     played: bool = False
 
 
@@ -78,17 +79,21 @@ class QuirkServer:
         """Where one quirk is played, for clients that add `/chat/completions` themselves."""
         return f"{self.url}/{quirk_id}{'/' + run if run else ''}/v1"
 
-    def requests(self, quirk_id: str, run: str = "") -> Sequence[Request]:
+    def run(self, quirk_id: str, run: str = "") -> Run:
         """What was asked there so far."""
-        return self.runs.get(f"{quirk_id}{'/' + run if run else ''}", Run()).requests
+        return self.runs.get(f"{quirk_id}{'/' + run if run else ''}", Run())
 
     async def connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """One client's connection, as long as it is kept open."""
-        with suppress(ConnectionError, asyncio.IncompleteReadError):
-            while (request := await read_request(reader)) is not None:
-                if not await self._answer(request, writer):
-                    break
-        writer.close()
+        try:
+            with suppress(ConnectionError, asyncio.IncompleteReadError):
+                while (request := await read_request(reader)) is not None:
+                    if not await self._answer(request, writer):
+                        break
+        finally:
+            writer.close()
+            with suppress(ConnectionError):
+                await writer.wait_closed()
 
     async def _answer(self, request: Request, writer: asyncio.StreamWriter) -> bool:
         """Answer one request; whether the connection stays open."""
@@ -102,6 +107,7 @@ class QuirkServer:
         run.requests.append(request)
         body = request.body if isinstance(request.body, dict) else {}
         run.played = quirk is not None and triggered(quirk.action, quirk.when, body, played_before=run.played)
+        run.plays += run.played
         if quirk is None or not run.played:
             return await _play_normal(writer, body, reply_to(body, quirk.when if quirk else None))
         return await _play(writer, quirk.wire, streamed=body.get("stream") is True)

@@ -21,20 +21,21 @@ _HISTORY = frozenset(
         "history_arguments",
     )
 )
-_ONCE = frozenset(("retry", "adapt_request"))
 
 
 def triggered(action: str, when: Mapping[str, JSON] | None, body: Body, *, played_before: bool) -> bool:
     """Whether the quirk is to be played for this request.
 
     A reply that is run, shown or fed back is played for a new question only, so that the conversation can go
-    on. What is to be retried or adapted to is played whenever `when` holds; without a `when`, every other time.
+    on. What is to be retried is played every other time; so is what is to be adapted to without a `when`.
     """
     if when is not None and not all(_holds(name, value, body) for name, value in when.items()):
         return False
-    if action in _ONCE:
-        return when is not None or not played_before
-    return action == "raise" or not has_history(body)
+    if action == "retry" or (action == "adapt_request" and when is None):
+        return not played_before
+    if action in ("adapt_request", "raise"):
+        return True
+    return not has_history(body)
 
 
 def has_history(body: Body) -> bool:

@@ -52,10 +52,11 @@ async def run(function: Callable[[], Any], finish: Callable[[Any], Any], timeout
     except asyncio.CancelledError:
         await _stop(task)
         raise
-    if not task.done():
-        await _stop(task)
-        return TimedOut()
-    return Raised(asyncio.CancelledError("it cancelled itself")) if task.cancelled() else task.result()
+    if task.done():
+        return Raised(asyncio.CancelledError("it cancelled itself")) if task.cancelled() else task.result()
+    await _stop(task)
+    ended = task.result() if task.done() and not task.cancelled() else None
+    return ended if isinstance(ended, Returned) else TimedOut()  # it may have answered when told to stop
 
 
 async def _stop(task: asyncio.Task[Outcome]) -> None:

@@ -18,9 +18,7 @@ NAME_FIELDS = ("name", "tool_name", "function_name")
 _CALL_PARTS = ("tool_use", "tool_call", "function_call", "function")
 _NOT_EXTRA = frozenset((*NAME_FIELDS, *ARGUMENT_FIELDS, "id", "type", "function", "index", "custom"))
 
-CUT_OFF = (
-    "The reply was cut off at its output limit, so this call did not run. Send it again, shorter or in parts."
-)
+CUT_OFF = "The reply was cut off before it was complete, so this call did not run. Send it again, shorter or in parts."
 
 
 def call_items(message: Mapping[str, JSON]) -> tuple[list[dict[str, JSON]], list[Mend]]:
@@ -36,7 +34,7 @@ def call_items(message: Mapping[str, JSON]) -> tuple[list[dict[str, JSON]], list
     if isinstance(legacy, dict) and any(legacy.get(key) for key in (*NAME_FIELDS, *ARGUMENT_FIELDS)):
         return [{"function": legacy}], [Mend("legacy_function_call", "the call came as function_call")]
     content = message.get("content")
-    parts = [part for part in content if _is_call_part(part)] if isinstance(content, list) else []
+    parts = [part for part in content if is_call_part(part)] if isinstance(content, list) else []
     if parts:
         mends.append(Mend("calls_in_content", "calls were read from parts of the content"))
     return parts, mends
@@ -65,10 +63,6 @@ def blocked(call: ToolCall) -> ToolCall:
 
 def is_call_part(part: JSON) -> bool:
     """Whether a part of a content list is a tool call."""
-    return _is_call_part(part)
-
-
-def _is_call_part(part: JSON) -> bool:
     return isinstance(part, dict) and part.get("type") in _CALL_PARTS
 
 

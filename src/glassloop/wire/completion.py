@@ -1,22 +1,30 @@
-"""One parsed completion → a `Reply`, or why it is none. How the bytes came (one body, a stream) is decided elsewhere."""
+"""One parsed completion → a `Reply`, or why it is none. How its bytes came is decided elsewhere."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
 from glassloop.core.entries import JSON, Mend, Reply, ToolCall
 from glassloop.core.tools import ToolSpec
 from glassloop.wire import strictjson
+from glassloop.wire.bodies import (
+    BODY_DECODER,
+    MAX_QUOTED,
+    choices_of,
+    error_in,
+    message_of,
+    quoted,
+    says_error,
+    unwrapped,
+)
 from glassloop.wire.calls import blocked, call_items, is_call_part, read_calls
+from glassloop.wire.finish import FinishKind, finish_of
 from glassloop.wire.reasoning import is_thinking_part, reasoning_of, split_thinking, text_within
 from glassloop.wire.textcalls import TextCallReader, TextCalls
 from glassloop.wire.usage import read_cost, read_usage, usage_object
-
-MAX_FAILURE_TEXT = 64 * 1024
-"""Characters of a body that a failure keeps for people to read."""
 
 FailureReason = Literal[
     "error_object", "no_choices", "not_json", "html", "empty_body", "cut_off", "error_finish"
@@ -44,15 +52,8 @@ def read_json_body(text: str, tools: Mapping[str, ToolSpec], *, tool_mode: str) 
         if isinstance(body, str):  # encoded twice
             body = BODY_DECODER.decode(body)
     except (ValueError, RecursionError):
-        return Failure(None, text[:MAX_FAILURE_TEXT], "not_json")
+        return Failure(None, text[:MAX_QUOTED], "not_json")
     return read_completion(body, tools, tool_mode=tool_mode)
-
-
-BODY_DECODER = json.JSONDecoder(strict=False, parse_constant=lambda name: None)
-"""For what an endpoint wrote: raw control characters pass, and NaN (in log probabilities) is null."""
-
-scan_value: Callable[[str, int], tuple[JSON, int]] = BODY_DECODER.scan_once  # type: ignore[attr-defined]
-"""`BODY_DECODER.raw_decode` without its checks: the value at a position that holds one, and the position after it."""
 
 
 def read_completion(obj: JSON, tools: Mapping[str, ToolSpec], *, tool_mode: str) -> Reply | Failure:
@@ -77,138 +78,6 @@ def incomplete(reply: Reply) -> Reply:
     return replace(reply, tool_calls=calls, cut_off=True)
 
 
-# ── where the choices are ───────────────────────────────────────────────────────────────────────
-
-_ENVELOPES = ("data", "result", "response", "body", "output", "completion")
-
-
-def unwrapped(obj: JSON) -> Mapping[str, JSON]:
-    """The completion inside a list of one, or inside a gateway's envelope. {} for what is no object."""
-    for _ in range(3):
-        if isinstance(obj, list) and len(obj) == 1:
-            obj = obj[0]
-        if not isinstance(obj, dict) or obj.get("choices") is not None:
-            break
-        inside = next((obj[key] for key in _ENVELOPES if _holds_completion(obj.get(key))), None)
-        if inside is None:
-            break
-        obj = inside
-    return obj if isinstance(obj, dict) else {}
-
-
-def _holds_completion(value: JSON) -> bool:
-    if isinstance(value, list) and len(value) == 1:
-        value = value[0]
-    return isinstance(value, dict) and bool(value.get("choices") or _holds_completion(value.get("data")))
-
-
-def choices_of(body: Mapping[str, JSON]) -> list[Mapping[str, JSON]]:
-    """The choices; a lone object counts as one, and so does a message that stands where choices should be."""
-    choices = body.get("choices")
-    if isinstance(choices, dict):
-        choices = [choices]
-    if isinstance(choices, list):
-        return [choice for choice in choices if isinstance(choice, dict)]
-    message = body.get("message")
-    if isinstance(message, dict) and message.keys() & {"role", "content", "tool_calls"}:
-        return [body]
-    return []
-
-
-def error_in(body: Mapping[str, JSON]) -> bool:
-    """Whether the object reports an error, in any of the shapes in which endpoints do."""
-    if _means_error(body.get("error")) or _means_error(body.get("errors")):
-        return True
-    choices = body.get("choices")
-    if choices:
-        return isinstance(choices, list) and any(
-            isinstance(choice, dict) and _means_error(choice.get("error")) for choice in choices
-        )
-    status = body.get("base_resp")
-    if isinstance(status, dict) and status.get("status_code"):
-        return True
-    return body.get("object") == "error" or body.get("type") == "error" or body.get("success") is False
-
-
-def says_error(body: Mapping[str, JSON]) -> bool:
-    """Whether an object without choices may be an error: it says something where errors say what went wrong."""
-    return any(isinstance(body.get(key), (str, list)) and body[key] for key in _ERROR_TEXTS)
-
-
-_ERROR_TEXTS = ("detail", "message", "msg", "error_msg", "error_message", "errorMessage")
-"""Keys under which an object without choices says what went wrong."""
-
-
-def _means_error(value: JSON) -> bool:
-    """An error field that says something: gateways also send null, "", {} and objects of empty fields."""
-    if isinstance(value, dict):
-        return any(_means_error(item) for item in value.values())
-    if isinstance(value, list):
-        return any(_means_error(item) for item in value)
-    return bool(value)
-
-
-# ── finish reasons ──────────────────────────────────────────────────────────────────────────────
-
-FinishKind = Literal["failed", "cut_off", "filtered", "unclear"]
-
-_FINISH_KINDS: Sequence[tuple[FinishKind, Sequence[str]]] = (
-    (
-        "failed",
-        ("error", "fail", "malformed", "abort", "overload", "unavailable", "exception", "unexpected_"),
-    ),
-    ("failed", ("cancel", "insufficient_", "timeout", "interrupt")),
-    (
-        "cut_off",
-        ("length", "max_tok", "maxtok", "max_output", "max_completion", "token_limit", "context_window"),
-    ),
-    ("cut_off", ("truncat", "incomplete")),
-    (
-        "filtered",
-        ("filter", "safety", "sensitive", "recitation", "blocklist", "prohibited", "spii", "guardrail"),
-    ),
-)
-"""Parts of the words that endpoints use, since each has its own. The first kind that matches decides."""
-
-
-def finish_kind(reason: str | None) -> FinishKind:
-    """What a finish reason means for the turn: most say nothing that its body does not say."""
-    word = (reason or "").lower().replace("-", "_").replace(" ", "_")
-    for kind, marks in _FINISH_KINDS:
-        if any(mark in word for mark in marks):
-            return kind
-    return "unclear"
-
-
-def finish_word(value: JSON) -> str | None:
-    """A finish reason as a word; null, "" and "null" are none."""
-    if isinstance(value, dict):
-        value = value.get("type") or value.get("reason")
-    if not isinstance(value, str) or value.strip().lower() in ("", "null", "none"):
-        return None
-    return value
-
-
-def _finish_of(choices: Sequence[Mapping[str, JSON]]) -> tuple[str | None, FinishKind]:
-    """The choices' finish reason and what it means. A word that fails or blocks the turn outweighs all others,
-    also one of the upstream's that a router relabelled."""
-    words = [
-        word
-        for key in ("finish_reason", "finish_details", "native_finish_reason")
-        for choice in choices
-        if (word := finish_word(choice.get(key)))
-    ]
-    kinds = [finish_kind(word) for word in words]
-    decisive = next(
-        (kind for kind in ("failed", "cut_off") if kind in kinds), kinds[0] if kinds else "unclear"
-    )
-    named = next((word for word, kind in zip(words, kinds, strict=True) if kind == decisive), None)
-    return named, decisive
-
-
-# ── a reply ─────────────────────────────────────────────────────────────────────────────────────
-
-
 def _read_choices(
     body: Mapping[str, JSON],
     choices: Sequence[Mapping[str, JSON]],
@@ -216,7 +85,7 @@ def _read_choices(
     tool_mode: str,
 ) -> tuple[Reply, FinishKind]:
     messages = [_clean(message_of(choice)) for choice in choices]
-    finish, kind = _finish_of(choices)
+    finish, kind = finish_of(choices)
     cut_off = kind == "cut_off"
     message, items, mends = _one_message(messages)
     calls, call_mends = read_calls(items, tools, cut_off=cut_off)
@@ -240,21 +109,6 @@ def _read_choices(
         refused=refused,
     )
     return reply, kind
-
-
-def message_of(choice: Mapping[str, JSON]) -> Mapping[str, JSON]:
-    """A choice's message: `message`, else `delta`, else the choice itself where it holds one's fields."""
-    for key in ("message", "delta"):
-        value = choice.get(key)
-        if isinstance(value, dict) and value:
-            return value
-        if isinstance(value, str) and value:
-            return {"role": "assistant", "content": value}
-    if isinstance(choice.get("text"), str):
-        return {"role": "assistant", "content": choice["text"]}
-    return {
-        key: choice[key] for key in ("role", "content", "tool_calls", "reasoning_content") if key in choice
-    }
 
 
 def _one_message(
@@ -369,17 +223,8 @@ def content_text(message: Mapping[str, JSON]) -> tuple[str, list[Mend]]:
 
 def _clean(message: Mapping[str, JSON]) -> Mapping[str, JSON]:
     """The message with halves of surrogate pairs replaced, which no later step could encode."""
-    dumped = _dumped_whole(message)
+    dumped = json.dumps(message, ensure_ascii=False)
     return strictjson.scrubbed(message) if strictjson.has_surrogates(dumped) else message
-
-
-def _dumped_whole(value: JSON) -> str:
-    return json.dumps(value, ensure_ascii=False)
-
-
-def quoted(value: JSON) -> str:
-    """A decoded body as text for people, at most `MAX_FAILURE_TEXT` characters."""
-    return strictjson.without_surrogates(_dumped_whole(value))[:MAX_FAILURE_TEXT]
 
 
 def _text_or_none(value: JSON) -> str | None:

@@ -70,7 +70,7 @@ class _Diet:
 
     def schema(self, schema: JSON, seen: tuple[str, ...]) -> dict[str, JSON]:
         if not isinstance(schema, Mapping):
-            return {}
+            schema = {}
         self._written += 1
         if len(seen) > _DEPTH or self._written > _MOST_SCHEMAS:
             return {"type": "object"}
@@ -173,10 +173,10 @@ def _plain_types(kept: dict[str, JSON]) -> dict[str, JSON]:
         if not kept["enum"]:
             del kept["enum"]
     if isinstance(kept.get("items"), list):
-        kept["items"] = next((each for each in kept["items"] if isinstance(each, dict)), {})
+        kept["items"] = next((each for each in kept["items"] if isinstance(each, dict)), {"type": "string"})
     if kept.get("type") == "array":
         kept.setdefault("items", {"type": "string"})
-    if "type" not in kept:
+    if not isinstance(kept.get("type"), str):
         kept["type"] = _guessed_type(kept)
     _sort_out_required(kept)
     return kept

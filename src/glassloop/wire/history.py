@@ -14,7 +14,9 @@ from typing import Any
 
 from glassloop.core.entries import JSON, Entry, File, Image, Part, Reply, System, Text, ToolResult, User
 from glassloop.wire.compact import dumps
-from glassloop.wire.messages import Message, divided, groups_of, render
+from glassloop.wire.groups import divided, groups_of
+from glassloop.wire.messages import render
+from glassloop.wire.parts import Message
 from glassloop.wire.profile import Profile
 
 

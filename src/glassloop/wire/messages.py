@@ -1,23 +1,17 @@
 """Entries as Chat Completions messages, rebuilt from a whitelist so that any history can be sent to any profile.
 
-A history is cut into groups, a reply and what follows it up to the next, and each group is rendered by itself:
-that is what lets `wire/request` encode every group once.
+Each group of entries (`wire/groups`) is rendered by itself: that is what lets `wire/request` encode it once.
 """
 
 from __future__ import annotations
 
-import base64
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from glassloop.core.entries import (
     JSON,
     Entry,
-    File,
-    Image,
     Note,
-    Part,
     Reply,
     Summary,
     System,
@@ -27,14 +21,22 @@ from glassloop.core.entries import (
     User,
 )
 from glassloop.wire.compact import dumps
+from glassloop.wire.groups import is_sent
 from glassloop.wire.labels import wire_id, wire_name
+from glassloop.wire.parts import (
+    NO_TEXT,
+    Message,
+    as_parts,
+    described,
+    left_out,
+    shown,
+    text_part,
+    user_content,
+)
 from glassloop.wire.profile import Profile
-
-Message = dict[str, Any]
 
 NO_RESULT = "(no result was recorded for this call)"
 NO_OUTPUT = "(no output)"
-NO_TEXT = "(no text)"
 CALL_WORDS = "(tool call)"
 GO_ON = "Continue."
 PLACEHOLDER_SIGNATURE = {"google": {"thought_signature": "skip_thought_signature_validator"}}
@@ -44,64 +46,6 @@ STRUCTURED_REASONING = ("reasoning_details", "thinking_blocks", "extra_content")
 """Fields of a received message that go back verbatim where the profile sends reasoning back."""
 
 _CALL_FIELDS = frozenset(("id", "type", "function", "index"))
-_TEXT_TYPES = ("text/", "application/json", "application/xml", "application/yaml", "application/toml")
-
-
-def divided(entries: Sequence[Entry]) -> tuple[list[System], list[Entry]]:
-    """A history's instructions, and the rest of what is sent: the newest summary stands for what it replaces."""
-    lead = 0
-    while lead < len(entries) and isinstance(entries[lead], System):
-        lead += 1
-    rest: list[Entry] = list(entries[lead:])
-    systems = [entry for entry in entries[:lead] if isinstance(entry, System)]
-    kinds = set(map(type, rest))  # at C speed, as histories get long
-    if System in kinds:
-        systems += [entry for entry in rest if isinstance(entry, System)]
-        rest = [entry for entry in rest if not isinstance(entry, System)]
-    return systems, _summarised(rest) if Summary in kinds else rest
-
-
-def _summarised(rest: list[Entry]) -> list[Entry]:
-    summary = next(entry for entry in reversed(rest) if isinstance(entry, Summary))
-    cut = _whole_turns(rest, summary.replaces)
-    return [summary, *(entry for entry in rest[cut:] if not isinstance(entry, Summary))]
-
-
-def _whole_turns(entries: Sequence[Entry], cut: int) -> int:
-    """`cut`, moved back to before the turn whose results it would separate from their calls."""
-    cut = max(0, min(cut, len(entries)))
-    if not any(isinstance(entry, ToolResult) for entry in _until_reply(entries[cut:])):
-        return cut
-    for index in range(cut - 1, -1, -1):
-        entry = entries[index]
-        if isinstance(entry, Reply) and is_sent(entry):
-            return index if entry.tool_calls else cut
-    return cut
-
-
-def _until_reply(entries: Iterable[Entry]) -> Iterable[Entry]:
-    for entry in entries:
-        if isinstance(entry, Reply) and is_sent(entry):
-            return
-        yield entry
-
-
-def is_sent(reply: Reply) -> bool:
-    """A turn with neither text nor calls is never sent."""
-    return bool(reply.tool_calls or reply.text.strip())
-
-
-def groups_of(entries: Sequence[Entry]) -> list[tuple[Entry, ...]]:
-    """What can be rendered by itself: each reply that is sent, with all that follows it up to the next."""
-    groups: list[tuple[Entry, ...]] = []
-    start = 0
-    for index, entry in enumerate(entries):
-        if index > start and isinstance(entry, Reply) and is_sent(entry):
-            groups.append(tuple(entries[start:index]))
-            start = index
-    if start < len(entries):
-        groups.append(tuple(entries[start:]))
-    return groups
 
 
 def render(group: Sequence[Entry], profile: Profile) -> list[Message]:
@@ -148,7 +92,7 @@ class _Messages:
         elif isinstance(last["content"], str) and isinstance(content, str):
             last["content"] = f"{last['content']}\n\n{content}"
         elif last["role"] == "user":
-            last["content"] = [*_as_parts(last["content"]), *_as_parts(content)]
+            last["content"] = [*as_parts(last["content"]), *as_parts(content)]
         else:
             self.items.append({"role": "user", "content": content})
 
@@ -254,18 +198,18 @@ def _result_content(
         if isinstance(part, Text):
             pieces.append(part.text)
             continue
-        shown = _shown(part, profile)
-        if shown is None:
-            pieces.append(_left_out(part))
+        picture = shown(part, profile)
+        if picture is None:
+            pieces.append(left_out(part))
             continue
-        pieces.append(f"({_described(part)}; it follows in the next message)")
-        pictures += [_text_part(f"{_described(part)}, from the result of {call.name or 'a tool'}:"), shown]
+        pieces.append(f"({described(part)}; it follows in the next message)")
+        pictures += [text_part(f"{described(part)}, from the result of {call.name or 'a tool'}:"), picture]
     text = "\n".join(pieces) if len(result.parts) > 1 else "".join(pieces)
     return (text if text.strip() else NO_OUTPUT), pictures
 
 
 def _with_text(content: JSON, text: str) -> JSON:
-    return f"{content}\n\n{text}" if isinstance(content, str) else [*content, _text_part(text)]
+    return f"{content}\n\n{text}" if isinstance(content, str) else [*content, text_part(text)]
 
 
 def _ids(calls: Sequence[ToolCall], profile: Profile) -> list[str]:
@@ -342,56 +286,3 @@ def _tool_message(call: ToolCall, call_id: str, content: JSON, profile: Profile)
         message["name"] = wire_name(call.name, profile.names)
     message["content"] = content
     return message
-
-
-def user_content(parts: Sequence[Part], profile: Profile, *, empty: str = NO_TEXT) -> str | list[Message]:
-    """A plain string if it is all text, else a list of content parts. Never empty."""
-    shown = [
-        _text_part(part.text) if isinstance(part, Text) else _shown_or_said(part, profile) for part in parts
-    ]
-    if all(part["type"] == "text" for part in shown):
-        text = "\n\n".join(part["text"] for part in shown)
-        return text if text.strip() else empty
-    return [part for part in shown if part["type"] != "text" or part["text"].strip()]
-
-
-def _as_parts(content: str | list[Message]) -> list[Message]:
-    return [_text_part(content)] if isinstance(content, str) else content
-
-
-def _text_part(text: str) -> Message:
-    return {"type": "text", "text": text}
-
-
-def _shown_or_said(part: Image | File, profile: Profile) -> Message:
-    return _shown(part, profile) or _text_part(_left_out(part))
-
-
-def _shown(part: Image | File, profile: Profile) -> Message | None:
-    """The content part for it, or None if this endpoint takes no such thing."""
-    match part:
-        case Image(url=str(url)) if profile.images:
-            return {"type": "image_url", "image_url": {"url": url}}
-        case Image(data=bytes(data)) if profile.images:
-            return {"type": "image_url", "image_url": {"url": _data_url(part.media_type, data)}}
-        case File() if profile.files:
-            data_url = _data_url(part.media_type, part.data)
-            return {"type": "file", "file": {"filename": part.name, "file_data": data_url}}
-    return None
-
-
-def _data_url(media_type: str, data: bytes) -> str:
-    return f"data:{media_type};base64,{base64.b64encode(data).decode('ascii')}"
-
-
-def _described(part: Image | File) -> str:
-    if isinstance(part, File):
-        return f"file {part.name!r}, {part.media_type}, {len(part.data)} bytes"
-    return f"image, {part.media_type}"
-
-
-def _left_out(part: Image | File) -> str:
-    """Text files are quoted where files cannot be sent; of anything else it is said that it was there."""
-    if isinstance(part, File) and part.media_type.startswith(_TEXT_TYPES):
-        return f"{part.name}:\n{part.data.decode('utf-8', 'replace')}"
-    return f"({_described(part)}; it was left out, as this model cannot be shown it)"

@@ -26,7 +26,21 @@ from glassloop.wire.options import OUTPUT_LIMITS
 from glassloop.wire.refusals import refusal_steps
 from glassloop.wire.said import Said, said
 from glassloop.wire.sent import Sent
-from glassloop.wire.vocabulary import near, pattern
+from glassloop.wire.vocabulary import (
+    AFFORD,
+    CREDIT,
+    FILTERED,
+    KEY,
+    NO_ROUTE,
+    OUTAGE,
+    QUOTED_CALL,
+    SAYS_NOTHING,
+    SURELY_CREDIT,
+    THROTTLED,
+    UNKNOWN_MODEL,
+    UNREAD_CALL,
+    VAGUE,
+)
 from glassloop.wire.waits import in_words, wait_of
 
 __all__ = ["Adapt", "Judgement", "Overflow", "Raise", "Retry", "Salvage", "Sent", "judge"]
@@ -97,52 +111,32 @@ def judge(
 
 # ── calls that the endpoint could not read ───────────────────────────────────────────────────────────────────────
 
-_UNREAD_CALL = pattern(
-    r"tool_use_failed|failed to (?:call|parse)[^\n]{0,30}(?:function|tool)|(?:error|failure) parsing tool call",
-    r"failed to parse input at pos",
-)
-_QUOTED_CALL = re.compile(
-    r"raw='(.*)', err=|failed to parse input at pos \d+: (.+)", re.DOTALL | re.IGNORECASE
-)
-
 
 def _unread_call(case: _Case) -> Judgement | None:
     written = case.words.value("failed_generation")
-    if not isinstance(written, str) and (match := _QUOTED_CALL.search(case.words.text)):
+    if not isinstance(written, str) and (match := QUOTED_CALL.search(case.words.text)):
         written = match.group(1) or match.group(2)
     if isinstance(written, str) and written.strip() and "salvage" not in case.sent.tried:
         return Salvage(written, case.words.quote)
-    if written or _UNREAD_CALL.search(case.text):
+    if written or UNREAD_CALL.search(case.text):
         return Retry(case.wait, "the endpoint could not read the model's tool call", limit=3)
     return None
 
 
 # ── money ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
-_AFFORD = re.compile(r"afford\D{0,20}(\d[\d,]{0,14})")
 _LEAST_WORTH_ASKING = 512
-_CREDIT = pattern(
-    r"insufficient[_ ](?:\w+[_ ])?(?:quota|balance|credits?|funds?)|(?:quota|balance|credits?|funds?) (?:is |are )?insufficient",
-    near(
-        r"\bcredits?\b|\bbalance\b|\bfunds\b",
-        r"exhausted|depleted|run out|ran out|used up|too low|negative|not enough|out of|more|zero",
-        40,
-    ),
-    r"\bbilling\b|payment[_ ]required|arrear|overdue|exceeded your current quota|spend(?:ing)? limit|hard limit",
-    r"budget (?:has been )?exceeded|余额|欠费|充值|quota[^\n]{0,30}(?:exhausted|used up)|access_terminated|额度",
-)
-_SURELY_CREDIT = pattern(r"insufficient[_ ](?:\w+[_ ])?(?:quota|balance|credits?|funds?)|余额|欠费|arrear")
 
 
 def _credit(case: _Case) -> Judgement | None:
-    if case.status != 402 and not _CREDIT.search(case.text):
+    if case.status != 402 and not CREDIT.search(case.text):
         return None
-    if (match := _AFFORD.search(case.text)) and (
+    if (match := AFFORD.search(case.text)) and (
         step := _affordable(case, int(match.group(1).replace(",", "")))
     ):
         return step
     comes_back = in_words(case.text) is not None or case.words.value("retryDelay") is not None
-    if case.status == 429 and comes_back and not _SURELY_CREDIT.search(case.text):
+    if case.status == 429 and comes_back and not SURELY_CREDIT.search(case.text):
         return None
     return _raise(
         case, OutOfCredit, "The account has no credit or quota left.", "Add credit, or use another key."
@@ -165,17 +159,6 @@ def _shorter_answer(case: _Case, tokens: int, *, lasting: bool) -> Adapt | None:
 
 # ── throttling, outages ──────────────────────────────────────────────────────────────────────────────────────────
 
-_THROTTLED = pattern(
-    r"rate[ _-]?limit|too[ _]many[ _](?:requests|concurrent|tokens, please wait)|throttl|overloaded|over capacity|at capacity",
-    r"out of capacity|capacity (?:exceeded|reached|constraints)|resource[ _]exhausted|slow down|concurren(?:t|cy)[^\n]{0,30}(?:limit|exceed|too)",
-    r"(?:requests|tokens) per (?:second|minute|min|hour|day)|\b[rt]p[md]\b|quota (?:exceeded|metric)|(?:server|service|system|engine|model) is (?:currently )?(?:too )?busy",
-    r"high (?:demand|traffic|load)|heavy load|繁忙|限流|频率|频繁|并发|过载|稍后",
-)
-_OUTAGE = pattern(
-    r"internal(?:[ _]server)?[ _]error|bad gateway|gateway time-?out|timed? ?out|temporar\w+|unavailable|upstream|try again|retry",
-    r"connection (?:error|reset|refused|closed)|provider returned error|server[ _]error|no (?:healthy|available)|overload|unexpected error",
-    r"server had an error|failed to (?:fetch|connect)|econn|loading model|model is loading|not ready|服务异常|系统错误|内部错误|重试",
-)
 _TRANSIENT = frozenset((408, 409, 425, 429))
 _LIMITS = {409: 2}
 
@@ -186,7 +169,7 @@ def _beyond_any_wait(case: _Case) -> Judgement | None:
 
 
 def _throttled(case: _Case) -> Judgement | None:
-    if case.status == 429 or _THROTTLED.search(case.text):
+    if case.status == 429 or THROTTLED.search(case.text):
         return Retry(case.wait, _reason(case, "rate limited"))
     return None
 
@@ -195,17 +178,12 @@ def _outage(case: _Case) -> Judgement | None:
     if case.status is not None and (case.status in _TRANSIENT or case.status >= 500):
         return Retry(case.wait, _reason(case, f"HTTP {case.status}"), _LIMITS.get(case.status))
     if case.status is None or case.status < 400:
-        if _OUTAGE.search(case.text) or case.words.payload is None:
+        if OUTAGE.search(case.text) or case.words.payload is None:
             return Retry(case.wait, _reason(case, "the endpoint failed"))
         return None
-    if _VAGUE.search(case.text):
+    if VAGUE.search(case.text):
         return Retry(case.wait, _reason(case, f"HTTP {case.status}"), limit=1)
     return None
-
-
-_VAGUE = pattern(
-    r"provider returned error|upstream|internal(?:[ _]server)?[ _]error|unexpected error|try again|temporar\w+|timed? ?out"
-)
 
 
 def _reason(case: _Case, default: str) -> str:
@@ -214,35 +192,15 @@ def _reason(case: _Case, default: str) -> str:
 
 # ── who may, and what ────────────────────────────────────────────────────────────────────────────────────────────
 
-_FILTERED = pattern(
-    r"content[_ -]?(?:filter|policy|management|moderation|violation)|data_?inspection|responsible ?ai|\bflagged\b|\bmoderation\b",
-    r"inappropriate|sensitive (?:content|words?|information)|unsafe content|prohibited (?:content|use)|safety (?:system|filter|reasons|checks?|settings)",
-    r"usage polic(?:y|ies)|violat\w+[^\n]{0,40}polic(?:y|ies)|违规|敏感|不安全|风险内容",
-)
-_KEY = pattern(
-    near(
-        r"\bapi[ _-]?keys?\b|credentials?\b|auth(?:entication|orization)?\b(?:[ _]?(?:token|header|key))?|access[ _]token|security[ _]token|secret[ _]key|\blogin\b",
-        r"invalid|incorrect|missing|wrong|expired|revoked|disabled|not (?:valid|found|provided)|no\b|fail\w*|required|malformed",
-        30,
-    ),
-    r"unauthori[sz]ed|unauthenticated|invalid_api_key|无效的令牌|令牌无效|身份验证|鉴权|认证失败|api[ _]?key[^\n]{0,10}(?:无效|错误)",
-)
-_UNKNOWN_MODEL = pattern(
-    r"model_?not_?found|(?:unknown|invalid|no such|non-?existent|unrecogni[sz]ed)[ _]model\b(?! parameter)|not a valid model",
-    r"\bmodel\b[^\n]{0,120}?(?:does not exist|doesn't exist|not exist|(?<!tool )not found|no longer available|was deprecated|has been (?:deprecated|decommissioned|retired|removed)|is not available|not available|isn't available|not loaded|not served|is not supported by (?:any|this) provider)",
-    r"no (?:available )?(?:channel|endpoints?|providers?|deployment|distributor)s?[^\n]{0,30}(?:found |available )?for (?:the |this )?(?:model|[\w./-]+/)",
-    r"deployment[^\n]{0,40}does not exist|(?:does not|do not) have access to[^\n]{0,20}model|模型[^\n]{0,40}(?:不存在|未找到|无效|无可用|已下线)|无可用渠道",
-)
-
 
 def _filtered(case: _Case) -> Judgement | None:
-    if not _FILTERED.search(case.text):
+    if not FILTERED.search(case.text):
         return None
     return _raise(case, ContentFiltered, "The provider's filter refused the request.")
 
 
 def _unknown_model(case: _Case) -> Judgement | None:
-    if not _UNKNOWN_MODEL.search(case.text) or (
+    if not UNKNOWN_MODEL.search(case.text) or (
         case.status is not None and case.status >= 500 and case.status != 503
     ):
         return None
@@ -251,7 +209,7 @@ def _unknown_model(case: _Case) -> Judgement | None:
 
 
 def _key(case: _Case) -> Judgement | None:
-    if case.status not in (401, 403, 407) and not (_KEY.search(case.text) and (case.status or 0) < 500):
+    if case.status not in (401, 403, 407) and not (KEY.search(case.text) and (case.status or 0) < 500):
         return None
     if case.status == 407:
         return _raise(
@@ -264,14 +222,9 @@ def _key(case: _Case) -> Judgement | None:
     return _raise(case, AuthenticationFailed, "The endpoint did not accept the API key.", hint)
 
 
-_NO_ROUTE = pattern(
-    r"not found|no route|cannot post|not allowed|unknown (?:url|path|endpoint)|invalid url|does not exist"
-)
-
-
 def _wrong_address(case: _Case) -> Judgement | None:
     """Nothing there speaks Chat Completions."""
-    lost = case.status in (404, 405, 410) and (case.words.is_empty or _NO_ROUTE.search(case.text))
+    lost = case.status in (404, 405, 410) and (case.words.is_empty or NO_ROUTE.search(case.text))
     if lost or case.words.is_page:
         hint = "Check the base URL; it usually ends in /v1, without /chat/completions."
         return _raise(case, RequestRejected, "There is no Chat Completions endpoint at this address.", hint)
@@ -327,7 +280,7 @@ _LONG = 20_000
 def _wordless(case: _Case) -> Judgement | None:
     """A 400 without a word: leave out what some endpoints don't know, once; a long request may be too long."""
     if case.status not in (400, 422) or not (
-        case.words.is_empty or _SAYS_NOTHING.fullmatch(case.text.strip())
+        case.words.is_empty or SAYS_NOTHING.fullmatch(case.text.strip())
     ):
         return None
     sent = case.sent
@@ -347,9 +300,6 @@ def _wordless(case: _Case) -> Judgement | None:
     return Overflow(None, case.words.quote) if sent.size > _LONG else None
 
 
-_SAYS_NOTHING = re.compile(
-    r"(?:\W|error|http|400|422|bad[ _]request|invalid[ _]request(?:_error)?|unprocessable|entity|none|null|status|code|\(no body\))*"
-)
 _BARE_OF = frozenset(
     ("name", "reasoning_content", "reasoning", "reasoning_details", "thinking_blocks", "extra_content")
 )

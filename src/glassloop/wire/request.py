@@ -17,8 +17,9 @@ from glassloop.core.errors import ConfigError
 from glassloop.core.tools import ToolSpec
 from glassloop.wire import diet
 from glassloop.wire.compact import encoded
+from glassloop.wire.groups import divided, groups_of, is_sent
 from glassloop.wire.labels import wire_name
-from glassloop.wire.messages import GO_ON, divided, groups_of, is_sent, render
+from glassloop.wire.messages import GO_ON, render
 from glassloop.wire.profile import Profile
 
 _OURS = frozenset(("model", "messages", "tools", "stream"))

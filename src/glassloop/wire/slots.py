@@ -80,8 +80,7 @@ class _Slot:
 
     def add_arguments(self, piece: JSON) -> None:
         if isinstance(piece, str):
-            if piece:
-                self.pieces.append(piece)
+            self.pieces.append(piece)
         elif piece is not None:
             self.whole = (
                 {**self.whole, **piece} if isinstance(piece, dict) and isinstance(self.whole, dict) else piece

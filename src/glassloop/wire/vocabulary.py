@@ -1,4 +1,4 @@
-"""The words in which endpoints refuse, shared by the rules of `wire/refusals`. Searched in lower-cased text."""
+"""The words in which endpoints refuse, for `wire/rejection` and the rules it asks. Searched in lower-cased text."""
 
 from __future__ import annotations
 
@@ -36,3 +36,88 @@ def pattern(*alternatives: str) -> re.Pattern[str]:
 def named(field: str) -> str:
     """A pattern for a field's name in any of its spellings: `tool_choice`, `toolChoice`, "tool choice"."""
     return r"(?<![a-z0-9_])" + r"[ _-]?".join(map(re.escape, field.lower().split("_"))) + r"(?![a-z0-9_])"
+
+
+UNREAD_CALL = pattern(
+    r"tool_use_failed|failed to (?:call|parse)[^\n]{0,30}(?:function|tool)|(?:error|failure) parsing tool call",
+    r"failed to parse input at pos",
+)
+"""The endpoint could not parse the call that its model wrote."""
+
+QUOTED_CALL = re.compile(
+    r"raw='(.*)', err=|failed to parse input at pos \d+: (.+)", re.DOTALL | re.IGNORECASE
+)
+"""… and quotes it."""
+
+AFFORD = re.compile(r"afford\D{0,20}(\d[\d,]{0,14})")
+"""So many tokens the account can still pay for."""
+
+CREDIT = pattern(
+    r"insufficient[_ ](?:\w+[_ ])?(?:quota|balance|credits?|funds?)|(?:quota|balance|credits?|funds?) (?:is |are )?insufficient",
+    near(
+        r"\bcredits?\b|\bbalance\b|\bfunds\b",
+        r"exhausted|depleted|run out|ran out|used up|too low|negative|not enough|out of|more|zero",
+        40,
+    ),
+    r"\bbilling\b|payment[_ ]required|arrear|overdue|exceeded your current quota|spend(?:ing)? limit|hard limit",
+    r"budget (?:has been )?exceeded|余额|欠费|充值|quota[^\n]{0,30}(?:exhausted|used up)|access_terminated|额度",
+)
+"""No money or quota left."""
+
+SURELY_CREDIT = pattern(r"insufficient[_ ](?:\w+[_ ])?(?:quota|balance|credits?|funds?)|余额|欠费|arrear")
+"""… and none that comes back by waiting."""
+
+THROTTLED = pattern(
+    r"rate[ _-]?limit|too[ _]many[ _](?:requests|concurrent|tokens, please wait)|throttl|overloaded|over capacity|at capacity",
+    r"out of capacity|capacity (?:exceeded|reached|constraints)|resource[ _]exhausted|slow down|concurren(?:t|cy)[^\n]{0,30}(?:limit|exceed|too)",
+    r"(?:requests|tokens) per (?:second|minute|min|hour|day)|\b[rt]p[md]\b|quota (?:exceeded|metric)|(?:server|service|system|engine|model) is (?:currently )?(?:too )?busy",
+    r"high (?:demand|traffic|load)|heavy load|繁忙|限流|频率|频繁|并发|过载|稍后",
+)
+"""Too much at once: waiting helps."""
+
+OUTAGE = pattern(
+    r"internal(?:[ _]server)?[ _]error|bad gateway|gateway time-?out|timed? ?out|temporar\w+|unavailable|upstream|try again|retry",
+    r"connection (?:error|reset|refused|closed)|provider returned error|server[ _]error|no (?:healthy|available)|overload|unexpected error",
+    r"server had an error|failed to (?:fetch|connect)|econn|loading model|model is loading|not ready|服务异常|系统错误|内部错误|重试",
+)
+"""Something broke on the other side."""
+
+VAGUE = pattern(
+    r"provider returned error|upstream|internal(?:[ _]server)?[ _]error|unexpected error|try again|temporar\w+|timed? ?out"
+)
+"""Says that something upstream failed, and not what."""
+
+FILTERED = pattern(
+    r"content[_ -]?(?:filter|policy|management|moderation|violation)|data_?inspection|responsible ?ai|\bflagged\b|\bmoderation\b",
+    r"inappropriate|sensitive (?:content|words?|information)|unsafe content|prohibited (?:content|use)|safety (?:system|filter|reasons|checks?|settings)",
+    r"usage polic(?:y|ies)|violat\w+[^\n]{0,40}polic(?:y|ies)|违规|敏感|不安全|风险内容",
+)
+"""A content filter."""
+
+KEY = pattern(
+    near(
+        r"\bapi[ _-]?keys?\b|credentials?\b|auth(?:entication|orization)?\b(?:[ _]?(?:token|header|key))?|access[ _]token|security[ _]token|secret[ _]key|\blogin\b",
+        r"invalid|incorrect|missing|wrong|expired|revoked|disabled|not (?:valid|found|provided)|no\b|fail\w*|required|malformed",
+        30,
+    ),
+    r"unauthori[sz]ed|unauthenticated|invalid_api_key|无效的令牌|令牌无效|身份验证|鉴权|认证失败|api[ _]?key[^\n]{0,10}(?:无效|错误)",
+)
+"""The key is missing, wrong or not allowed."""
+
+UNKNOWN_MODEL = pattern(
+    r"model_?not_?found|(?:unknown|invalid|no such|non-?existent|unrecogni[sz]ed)[ _]model\b(?! parameter)|not a valid model",
+    r"\bmodel\b[^\n]{0,120}?(?:does not exist|doesn't exist|not exist|(?<!tool )not found|no longer available|was deprecated|has been (?:deprecated|decommissioned|retired|removed)|is not available|not available|isn't available|not loaded|not served|is not supported by (?:any|this) provider)",
+    r"no (?:available )?(?:channel|endpoints?|providers?|deployment|distributor)s?[^\n]{0,30}(?:found |available )?for (?:the |this )?(?:model|[\w./-]+/)",
+    r"deployment[^\n]{0,40}does not exist|(?:does not|do not) have access to[^\n]{0,20}model|模型[^\n]{0,40}(?:不存在|未找到|无效|无可用|已下线)|无可用渠道",
+)
+"""No such model."""
+
+NO_ROUTE = pattern(
+    r"not found|no route|cannot post|not allowed|unknown (?:url|path|endpoint)|invalid url|does not exist"
+)
+"""No such address."""
+
+SAYS_NOTHING = re.compile(
+    r"(?:\W|error|http|400|422|bad[ _]request|invalid[ _]request(?:_error)?|unprocessable|entity|none|null|status|code|\(no body\))*"
+)
+"""An error text that says no more than its status."""

@@ -19,6 +19,21 @@ TOOL_SETS: Mapping[str, tuple[str, ...]] = {
     "current_time": ("clock:current_time",),
     "weather": ("weather:weather",),
     "search_notes": ("notes:from_options",),
+    "files": (
+        "files:read_file",
+        "files:list_files",
+        "files:find_files",
+        "files:search_files",
+        "files:write_file",
+        "files:edit_file",
+        "files:move_file",
+        "files:delete_file",
+        "files:make_folder",
+    ),
+    "sql": ("sql:query", "sql:describe"),
+    "sql_write": ("sql:query", "sql:describe", "sql:change"),
+    "todo": ("todo:from_options",),
+    "ask_user": ("ask:from_options",),
     "basics": ("calculator:calculator", "clock:current_time", "weather:weather"),
 }
 

@@ -7,16 +7,16 @@ models put one family's body behind another's opener, and servers drop half of t
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from glassloop.core.entries import JSON
-from glassloop.wire.textcalls.found import CUT_OFF, Found, unreadable
+from glassloop.wire.textcalls.found import CUT_OFF, Found, plain_name, unreadable
 from glassloop.wire.textcalls.settle import Tools
 from glassloop.wire.textcalls.shapes import calls_in, name_in, read_json
 from glassloop.wire.textcalls.source import Scan, Source, Words, ahead, bracketed, char, run_of, spaces, until
 from glassloop.wire.textcalls.tags import argument_pairs, tagged_call
 from glassloop.wire.textcalls.tokens import ARGUMENT_KEYS, CALL_TAGS, CLOSERS, NOISE, OPENERS, SEPARATORS
-from glassloop.wire.textcalls.values import NotArguments, brace_arguments, keyword_arguments, python_calls
+from glassloop.wire.textcalls.values import NotArguments, brace_arguments, python_calls
 
 _WORDS = Words((*OPENERS, *CLOSERS, *NOISE))
 _CLOSERS = frozenset(CLOSERS)
@@ -62,9 +62,7 @@ def read_body(source: Source, tools: Tools) -> Scan[Body]:
             inside = fresh = False
         elif word in NOISE and inside:
             source.take(len(word))
-        elif not inside:
-            return body
-        elif not (yield from _item(source, tools, body, fresh)):
+        elif not inside or not (yield from _item(source, tools, body, fresh)):
             return body
         else:
             fresh = body.found[-1].is_python
@@ -74,7 +72,7 @@ def _item(source: Source, tools: Tools, body: Body, fresh: bool) -> Scan[bool]:
     """One value behind an opener; False where there is none and the body ends."""
     mark = yield from char(source)
     if mark == "{" or mark == "[":
-        body.found.extend((yield from json_or_python(source, tools)))
+        body.found.extend((yield from json_or_python(source)))
         return True
     if mark and mark in ",;" and not fresh:
         source.take(1)
@@ -89,22 +87,22 @@ def _item(source: Source, tools: Tools, body: Body, fresh: bool) -> Scan[bool]:
     return False
 
 
-def json_or_python(source: Source, tools: Tools) -> Scan[list[Found]]:
+def json_or_python(source: Source) -> Scan[list[Found]]:
     """The calls in one JSON value or one Python list; what cannot be read is one call with a problem."""
     text, complete = yield from bracketed(source)
     if not complete:
         cut = source.ended and not source.left()
         return [Found(name_in(text), text, problem=CUT_OFF if cut else unreadable("the brackets do not match"))]
-    return calls_from_text(text, tools)
+    return calls_from_text(text)
 
 
-def calls_from_text(text: str, tools: Tools) -> list[Found]:
+def calls_from_text(text: str) -> list[Found]:
     """The calls in a complete bracketed text."""
     calling = _CALLING_TOOL.match(text)
     if calling or _PYTHON_LIST.match(text):
         return _python(text[calling.end() : -1] if calling else text)
     value, problem = read_json(text)
-    calls = None if problem else calls_in(value, tools.names)
+    calls = None if problem else calls_in(value)
     if calls is None:
         return [Found(name_in(text), text, problem=unreadable(problem or "this JSON names no tool"))]
     return list(calls)
@@ -114,8 +112,7 @@ def _python(text: str) -> list[Found]:
     try:
         return [Found(name, arguments) for name, arguments in python_calls(text)]
     except NotArguments as error:
-        name = re.search(r"[A-Za-z_][\w.]*", text)
-        return [Found(name.group() if name else "", text, problem=unreadable(str(error)))]
+        return [Found(name_in(text), text, problem=unreadable(str(error)))]
 
 
 def named_call(source: Source, tools: Tools) -> Scan[Found | None]:
@@ -154,24 +151,16 @@ def _arguments(source: Source, tools: Tools, name: str, call_id: str) -> Scan[Fo
     if mark == "{":
         text, complete = yield from bracketed(source)
         call_id = call_id or (name if name.startswith("functions.") else "")  # Kimi: the name is the id
-        return Found(name, text, call_id, None if complete else _why(source))
+        return Found(plain_name(name), text, call_id, None if complete else _why(source))
     if mark == "(":
         text, complete = yield from bracketed(source)
-        return _keywords(name, text, None if complete else _why(source))
+        if not complete:
+            return Found(name.removesuffix(".call"), text, problem=_why(source))
+        return replace(_python(name + text)[0], is_python=True)
     if not mark:
         begun = any(known.startswith(name) for known in tools.names)
         return Found(name, "", problem=CUT_OFF) if begun or tools.knows(name) else None
     return None
-
-
-def _keywords(name: str, text: str, problem: str | None) -> Found:
-    name = name.removesuffix(".call")
-    if problem:
-        return Found(name, text, problem=problem)
-    try:
-        return Found(name, keyword_arguments(text), is_python=True)
-    except NotArguments as error:
-        return Found(name, text, problem=unreadable(str(error)))
 
 
 def _why(source: Source) -> str:

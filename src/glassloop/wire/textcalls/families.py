@@ -20,7 +20,8 @@ Arguments = Mapping[str, JSON]
 @dataclass(frozen=True, slots=True)
 class Family:
     """One notation. `call` writes a call, `opening` and `closing` stand around all calls of a turn,
-    `between` stands between two; `result` writes a result, of which `name` and `text` are filled in."""
+    `between` stands between two; `result` writes a result, of which `name` and `text` (or `json`) are
+    filled in. `read_as` is what the reader calls the notation, where that is not `name`."""
 
     name: str
     call: Callable[[str, Arguments], str]
@@ -28,6 +29,7 @@ class Family:
     closing: str = ""
     between: str = "\n"
     result: str = "<tool_response>\n{text}\n</tool_response>"
+    read_as: str = ""
 
     def calls(self, calls: Sequence[tuple[str, Arguments]]) -> str:
         """All calls of one turn."""
@@ -121,17 +123,17 @@ _FAMILIES = (
     # Hermes 2 Pro, Qwen 2.5 and 3; also what any other model is asked for.
     Family("hermes", _object("arguments", "<tool_call>\n", "\n</tool_call>")),
     # Qwen3-Coder, Qwen 3.5, MiMo, Step 3.5, Nemotron 3
-    Family("qwen_xml", _qwen_xml),
+    Family("qwen_xml", _qwen_xml, read_as="hermes"),
     # GLM 4.5, 4.6, 4.7
-    Family("glm", _glm),
+    Family("glm", _glm, read_as="hermes"),
     # Llama 3.1 to 3.3: one object alone
-    Family("llama3", _object("parameters"), between="; "),
+    Family("llama3", _object("parameters"), between="; ", read_as="json"),
     # Llama 4, OLMo 3 without its tags: a Python list
-    Family("llama4", _python, "[", "]", ", "),
+    Family("llama4", _python, "[", "]", ", ", read_as="json"),
     # LFM2
     Family("lfm2", _python, "<|tool_call_start|>[", "]<|tool_call_end|>", ", "),
     # OLMo 3
-    Family("olmo", _python, "<function_calls>", "</function_calls>"),
+    Family("olmo", _python, "<function_calls>", "</function_calls>", read_as="invoke"),
     # Mistral, tokenizers v3 to v11
     Family("mistral", _object("arguments"), "[TOOL_CALLS] [", "]", ", ", '[TOOL_RESULTS] {{"content": {json}}}[/TOOL_RESULTS]'),
     # DeepSeek V3.1
@@ -159,7 +161,7 @@ _FAMILIES = (
     # InternLM 2.5, 3
     Family("internlm", _object("parameters", "<|action_start|><|plugin|>", "<|action_end|>")),
     # Gemma 3
-    Family("gemma3", _python, "```tool_code\n", "\n```", result="```tool_output\n{text}\n```"),
+    Family("gemma3", _python, "```tool_code\n", "\n```", result="```tool_output\n{text}\n```", read_as="fence"),
     # Gemma 4
     Family("gemma4", _gemma4, between="", result="<|tool_response>response:{name}{{value:<|\"|>{text}<|\"|>}}<tool_response|>"),
     # FunctionGemma 270M

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
@@ -27,6 +28,15 @@ class Found:
     id: str = ""
     problem: str | None = None
     is_python: bool = False  # another one may follow on the next line
+
+
+_WRITTEN_NAME = re.compile(r"functions\.(.+?)(?::\d+)?")
+
+
+def plain_name(written: str) -> str:
+    """The tool's name in `functions.get_weather:0`, as Kimi and gpt-oss are trained to write it."""
+    found = _WRITTEN_NAME.fullmatch(written)
+    return found.group(1) if found else written
 
 
 CUT_OFF = "The call was cut off before its end, so it did not run. Send it again, shorter or in parts."

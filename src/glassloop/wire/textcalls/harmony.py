@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from glassloop.wire.textcalls.found import CUT_OFF, Found, unreadable
+from glassloop.wire.textcalls.found import CUT_OFF, Found, plain_name, unreadable
 from glassloop.wire.textcalls.source import Scan, Source, Words, ahead, bracketed, char, run_of, spaces, until
 
 OPENERS = ("<|channel|>", "<|start|>", "<|message|>")
@@ -43,7 +43,7 @@ def read_message(source: Source) -> Scan[Message | None]:
     recipient = _RECIPIENT.search(header)
     channel = _CHANNEL.search(header)
     if recipient:
-        return Message((yield from _call(source, recipient.group(1), bool(end))))
+        return Message((yield from _call(source, plain_name(recipient.group(1)), bool(end))))
     if not channel and "assistant" not in header and not header == "":
         return None
     if channel and channel.group() == "analysis":
@@ -122,4 +122,4 @@ def _stripped_call(source: Source, word: str) -> Scan[Found | None]:
     if (yield from char(source)) != "{":
         return None
     text, complete = yield from bracketed(source)
-    return Found(name, text, problem=None if complete else CUT_OFF)
+    return Found(plain_name(name), text, problem=None if complete else CUT_OFF)

@@ -10,23 +10,32 @@ from glassloop.core.entries import Mend, ToolCall
 from glassloop.core.tools import ToolSpec
 from glassloop.wire.textcalls import harmony
 from glassloop.wire.textcalls.body import read_body
-from glassloop.wire.textcalls.found import CUT_OFF, Found
+from glassloop.wire.textcalls.families import FAMILIES
 from glassloop.wire.textcalls.line import Line
 from glassloop.wire.textcalls.settle import Settled, Tools, believable, settle
 from glassloop.wire.textcalls.source import Scan, Source, Words, ahead, char, run_of, spaces
-from glassloop.wire.textcalls.tokens import CLOSERS, HEADERS, LONGEST_STRAY, OPENERS, ROLES, STRAY, STRAY_BEGINNING
+from glassloop.wire.textcalls.tokens import (
+    CLOSERS,
+    CONTROL_TOKEN,
+    CONTROL_TOKEN_BEGINNING,
+    CONTROL_WORDS,
+    HEADERS,
+    OPENERS,
+    ROLES,
+)
 from glassloop.wire.textcalls.whole import Begins, Shape, beginnings
 
 _MARKERS = Words((*OPENERS, *harmony.OPENERS))
-_STRAY_CLOSERS = Words(CLOSERS)
+_CONTROL_WORDS = Words((*CLOSERS, *CONTROL_WORDS))
+_LONGEST_CONTROL_TOKEN = 60
 _BLANKS = re.compile(r"[ \t]*")
 
 
 def _trigger() -> re.Pattern[str]:
     """What ends a stretch of plain text: a line break, and the first character of a marker or a control
     token before one that may be its second, so that `<` and `[` in common text cost nothing."""
-    seconds: dict[str, set[str]] = {"<": set("|｜s/bet")}
-    for word in (*OPENERS, *harmony.OPENERS, *CLOSERS, "[e~[", "]~!b["):
+    seconds: dict[str, set[str]] = {"<": set("|｜")}
+    for word in (*OPENERS, *harmony.OPENERS, *CLOSERS, *CONTROL_WORDS):
         seconds.setdefault(word[0], set()).add(word[1])
     pairs = (f"{re.escape(first)}(?=[{re.escape(''.join(sorted(second)))}]|\\Z)" for first, second in seconds.items())
     return re.compile("|".join(("\n", *pairs)))
@@ -63,9 +72,9 @@ class TextCallReader:
 
     def __init__(self, tools: Mapping[str, ToolSpec], tool_mode: str = "native") -> None:
         self._tools = Tools(tools)
-        self._tool_mode = tool_mode
-        self._beginnings = beginnings(self._tools)
-        self._line_words = Words(self._beginnings)
+        family = FAMILIES.get(tool_mode)
+        self._expected = (family.read_as or family.name) if family else ""
+        self._beginnings, self._line_words = beginnings(self._tools.names)
         self._source = Source()
         self._line = Line()
         self._content: list[str] = []
@@ -203,7 +212,7 @@ class TextCallReader:
         for each in settled:
             self._calls.append(each.call)
             self._mends.extend(each.mends)
-            if family != self._tool_mode:
+            if family != self._expected:
                 self._mends.append(Mend("text_call", f"a call of {each.call.name!r} was read from text ({family})"))
 
     def _message(self) -> Scan[None]:
@@ -211,7 +220,8 @@ class TextCallReader:
         if message is None:
             self._say(self._source.taken())
             return
-        self._changed = self._harmony = True
+        self._harmony = True
+        self._drop_tokens()
         if message.reasoning:
             self._reasoning.append(message.reasoning)
         if message.call:
@@ -248,6 +258,8 @@ class TextCallReader:
             return False
         if shape.reasoning:
             self._reasoning.append(shape.reasoning)
+        if not settled:
+            self._drop_tokens()
         self._whole = self._source.taken() if is_whole else ""
         self._accept(settled, shape.family)
         return True
@@ -263,22 +275,22 @@ class TextCallReader:
     def _drop_tokens(self) -> None:
         self._changed = True
         if not any(mend.code == "control_tokens" for mend in self._mends):
-            self._mends.append(Mend("control_tokens", "control tokens of the chat template were removed from the text"))
+            self._mends.append(Mend("control_tokens", "words of the chat template were removed from the text"))
 
     def _control_token(self) -> Scan[str]:
         """Consume one control token, or nothing. A closer is one unless its opener was shown as text."""
         source = self._source
         if (yield from ahead(source, _MARKERS)):
             return ""
-        word = yield from ahead(source, _STRAY_CLOSERS)
+        word = yield from ahead(source, _CONTROL_WORDS)
         if word:
-            return "" if self._shown_opener else source.take(len(word))
+            return "" if self._shown_opener and word in CLOSERS else source.take(len(word))
         while True:
-            found = STRAY.match(source.text, source.pos)
+            found = CONTROL_TOKEN.match(source.text, source.pos)
             if found:
                 return source.take(found.end() - found.start())
-            tail = source.text[source.pos : source.pos + LONGEST_STRAY]
-            if source.ended or not STRAY_BEGINNING.fullmatch(tail):
+            tail = source.text[source.pos : source.pos + _LONGEST_CONTROL_TOKEN]
+            if source.ended or not CONTROL_TOKEN_BEGINNING.fullmatch(tail):
                 return ""
             yield
 

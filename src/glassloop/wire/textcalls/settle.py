@@ -11,7 +11,7 @@ from glassloop.core.tools import ToolSpec
 from glassloop.wire.arguments import read_arguments
 from glassloop.wire.fits import fits
 from glassloop.wire.names import resolve_name
-from glassloop.wire.textcalls.found import Field, Found
+from glassloop.wire.textcalls.found import Field, Found, unreadable
 
 
 class Tools:
@@ -38,6 +38,10 @@ class Tools:
         """The names of its parameters."""
         return frozenset(self.schema(raw).get("properties") or ())
 
+    def required(self, raw: str) -> frozenset[str]:
+        """The names of those that a call cannot lack."""
+        return frozenset(self.schema(raw).get("required") or ())
+
 
 @dataclass(frozen=True, slots=True)
 class Settled:
@@ -53,8 +57,9 @@ def settle(found: Found, tools: Tools) -> Settled:
 
     name, renamed = tools.resolve(found.name)
     mends = (renamed,) if renamed else ()
-    if found.problem:
-        return Settled(ToolCall(found.id, name, None, _source_text(found.arguments), found.problem), mends)
+    problem = found.problem or _given_twice(found.arguments)
+    if problem:
+        return Settled(ToolCall(found.id, name, None, _source_text(found.arguments), problem), mends)
     schema = tools.schema(name)
     arguments = read_fields(found.arguments, schema) if isinstance(found.arguments, tuple) else found.arguments
     read = read_arguments(arguments, schema, name=name)
@@ -68,6 +73,16 @@ def believable(settled: Settled, tools: Tools) -> bool:
     if call.problem or call.arguments is None or call.name not in tools.names:
         return False
     return fits(call.arguments, tools.schema(call.name))
+
+
+def _given_twice(arguments: Mapping[str, JSON] | str | tuple[Field, ...]) -> str | None:
+    """Which of two values is meant cannot be known."""
+    seen: set[str] = set()
+    for field in arguments if isinstance(arguments, tuple) else ():
+        if field.key in seen:
+            return unreadable(f"the argument {field.key!r} is given twice")
+        seen.add(field.key)
+    return None
 
 
 def _source_text(arguments: Mapping[str, JSON] | str | tuple[Field, ...]) -> str:

@@ -18,7 +18,11 @@ WRAPPER_KEYS = ("tool_call", "function_call", "function")
 TYPES = ("function", "tool_call", "function_call", "tool_use")
 CALL_KEYS = frozenset((*NAME_KEYS, *ARGUMENT_KEYS, *ID_KEYS, *LIST_KEYS, *WRAPPER_KEYS, "type", "index"))
 
-_NAME_IN_TEXT = re.compile(rf'"(?:{"|".join(NAME_KEYS)})"\s*:\s*"([^"\\]+)"')
+_NAME_IN_TEXT = (
+    re.compile(rf'"(?:{"|".join(NAME_KEYS)})"\s*:\s*"([^"\\]+)"'),
+    re.compile(r"^\[?\s*([A-Za-z_][\w.]*)\s*\("),
+    re.compile(r'^\[?\s*\{\s*"([\w.-]+)"\s*:\s*\{'),
+)
 
 
 def read_json(text: str) -> tuple[JSON, str | None]:
@@ -30,15 +34,14 @@ def read_json(text: str) -> tuple[JSON, str | None]:
 
 
 def name_in(text: str) -> str:
-    """The tool's name in JSON that cannot be read, or an empty string."""
-    found = _NAME_IN_TEXT.search(text)
-    return found.group(1) if found else ""
+    """The tool's name in a call that cannot be read, or an empty string."""
+    return next((found.group(1) for pattern in _NAME_IN_TEXT if (found := pattern.search(text))), "")
 
 
-def calls_in(value: JSON, known: frozenset[str] = frozenset()) -> tuple[Found, ...] | None:
+def calls_in(value: JSON) -> tuple[Found, ...] | None:
     """The calls that `value` describes, or None where any part of it describes none."""
     if isinstance(value, list):
-        inner = [calls_in(item, known) for item in value]
+        inner = [calls_in(item) for item in value]
         if not inner or any(calls is None for calls in inner):
             return None
         return tuple(call for calls in inner if calls for call in calls)
@@ -46,22 +49,21 @@ def calls_in(value: JSON, known: frozenset[str] = frozenset()) -> tuple[Found, .
         return None
     for key in LIST_KEYS:
         if isinstance(value.get(key), list):
-            return calls_in(value[key], known)
-    return _one_call(value, known)
+            return calls_in(value[key])
+    return _one_call(value)
 
 
-def _one_call(value: Mapping[str, JSON], known: frozenset[str]) -> tuple[Found, ...] | None:
+def _one_call(value: Mapping[str, JSON]) -> tuple[Found, ...] | None:
     for key in WRAPPER_KEYS:
         if isinstance(value.get(key), Mapping):
-            inner = calls_in(value[key], known)
+            inner = calls_in(value[key])
             return inner and tuple(Found(c.name, c.arguments, c.id or _id(value)) for c in inner)
     name = next((value[key] for key in NAME_KEYS if isinstance(value.get(key), str)), "")
     if name and not set(value) - CALL_KEYS:
         arguments: JSON = next((value[key] for key in ARGUMENT_KEYS if key in value), {})
         return (Found(name, _as_object(arguments), _id(value)),)
-    if len(value) == 1 and isinstance(next(iter(value.values())), Mapping):  # {"get_weather": {...}}
-        only = next(iter(value))
-        return (Found(only, value[only]),) if only in known else None
+    if len(value) == 1 and isinstance(next(iter(value.values())), Mapping):  # Apertus: {"get_weather": {...}}
+        return tuple(Found(key, arguments) for key, arguments in value.items())
     return None
 
 

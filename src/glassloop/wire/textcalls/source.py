@@ -136,10 +136,10 @@ def until(source: Source, words: Words, limit: int = 1 << 62) -> Scan[tuple[str,
     size = 0
     while True:
         found = words.first(source.text, source.pos)
-        if found:
+        held = 0 if source.ended else words.held(source.text, source.pos)
+        if found and found.start() <= len(source.text) - held:
             pieces.append(source.take(found.start() - source.pos))
             return "".join(pieces), found.group()
-        held = 0 if source.ended else words.held(source.text, source.pos)
         pieces.append(source.take(source.left() - held))
         size += len(pieces[-1])
         if source.ended or size > limit:

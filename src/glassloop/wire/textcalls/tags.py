@@ -7,7 +7,7 @@ closer, or at a tag that can only come after it.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -35,6 +35,7 @@ _PARTS = Words((*PARAMETER_TAGS, *CLOSERS, *OPENERS, *NOISE))
 _KEY_TAGS = Words(ARGUMENT_KEYS)
 _ATTRIBUTE = re.compile(r"""\s*(?:"([^"]*)"|'([^']*)'|([^\s"'>/]+))(.*)""", re.DOTALL)
 _IS_STRING = re.compile(r"""\bstring\s*=\s*["']?(true|false)""")
+_JSON_BEGINS = frozenset("{(")
 _CHILD = re.compile(r"<([A-Za-z_][\w.-]*)>")
 
 
@@ -50,41 +51,41 @@ def tagged_call(source: Source, tools: Tools) -> Scan[Found | None]:
         return None
     if end == ">":
         source.take(1)
-    return (yield from _call_body(source, tools, name, tag))
+    return (yield from call_body(source, tools, name, CALL_TAGS[tag]))
 
 
-def _call_body(source: Source, tools: Tools, name: str, tag: str) -> Scan[Found | None]:
+def call_body(source: Source, tools: Tools, name: str, closer: str) -> Scan[Found | None]:
+    """The arguments of a call whose opening tag was consumed, up to `closer` or what must come after it."""
     fields: list[Field] = []
+    missing = set(tools.keys(name))
     while True:
         yield from spaces(source)
-        word = yield from ahead(source, _PARTS)
+        word = (yield from ahead(source, _one(closer))) or (yield from ahead(source, _PARTS))
         if word in PARAMETER_TAGS:
-            field = yield from _parameter(source, tools, name, (tag, word), fields)
+            field = yield from _parameter(source, (closer, word), missing)
             if field is None:
                 return Found(name, tuple(fields), problem=CUT_OFF)
             fields.append(field)
-        elif word == CALL_TAGS[tag]:
+        elif word and word == closer:
             source.take(len(word))
             return Found(name, tuple(fields))
         elif word in NOISE:
             source.take(len(word))
         elif word:  # the closer is missing, but what comes next is outside of this call
             return Found(name, tuple(fields))
-        elif (yield from char(source)) == "{" and not fields:
-            return (yield from _json_body(source, name, CALL_TAGS[tag]))
-        elif source.peek() == "(" and not fields:
-            return (yield from _json_body(source, name, CALL_TAGS[tag]))
+        elif (yield from char(source)) in _JSON_BEGINS and not fields:
+            return (yield from _json_body(source, name, closer))
         elif source.peek() == "<":
-            child = yield from _child(source, CALL_TAGS[tag])
+            child = yield from _child(source, closer)
             if child is None:
                 return Found(name, tuple(fields), problem=_why(source))
             fields.append(child)
         elif not source.peek():
             return Found(name, tuple(fields), problem=CUT_OFF)
         else:
-            text, closer = yield from until(source, _one(CALL_TAGS[tag]))
-            source.take(len(closer))
-            return Found(name, text, problem=unreadable("the arguments are neither JSON nor tags")) if closer else None
+            text, end = yield from until(source, _one(closer))
+            source.take(len(end))
+            return Found(name, text, problem=unreadable("the arguments are neither JSON nor tags")) if end else None
 
 
 def _json_body(source: Source, name: str, closer: str) -> Scan[Found]:
@@ -107,11 +108,12 @@ def _why(source: Source) -> str:
     return CUT_OFF if not source.left() else unreadable("the arguments are broken off by another tag")
 
 
-def _parameter(
-    source: Source, tools: Tools, name: str, tags: tuple[str, str], before: list[Field]
-) -> Scan[Field | None]:
-    """One `<parameter=city>Oslo</parameter>`; None if the text ends inside."""
-    call_tag, tag = tags
+def _parameter(source: Source, tags: tuple[str, str], missing: set[str]) -> Scan[Field | None]:
+    """One `<parameter=city>Oslo</parameter>`; None if the text ends inside.
+
+    `missing` are the arguments that the tool has and that were not given yet.
+    """
+    call_closer, tag = tags
     source.take(len(tag))
     head, end = yield from until(source, _TAG_END, _LONGEST_TAG)
     if end != ">":
@@ -119,8 +121,8 @@ def _parameter(
     source.take(1)
     key, attributes = _first_value(head)
     is_string = _IS_STRING.search(attributes)
-    seen = {field.key for field in before} | {key}
-    text = yield from _value(source, _Ends(PARAMETER_TAGS[tag], tag, CALL_TAGS[call_tag]), tools.keys(name) - seen)
+    missing.discard(key)
+    text = yield from _value(source, _Ends(PARAMETER_TAGS[tag], tag, call_closer), missing)
     if text is None:
         return None
     if is_string:
@@ -138,7 +140,7 @@ class _Ends(NamedTuple):
     call_closer: str
 
 
-def _value(source: Source, ends: _Ends, keys: frozenset[str]) -> Scan[str | None]:
+def _value(source: Source, ends: _Ends, keys: Set[str]) -> Scan[str | None]:
     """The text of a value. None if the text ends inside."""
     closer, next_tag, call_closer = ends
     words = _value_ends(closer, next_tag, call_closer)
@@ -168,11 +170,11 @@ def _one(word: str) -> Words:
     return Words((word,))
 
 
-def _opens_one_of(source: Source, tag: str, keys: frozenset[str]) -> Scan[bool]:
+def _opens_one_of(source: Source, tag: str, keys: Set[str]) -> Scan[bool]:
     """Whether the tag that comes next opens an argument that the tool has and that was not given yet."""
     start = len(tag)
     while source.left() < start + _LONGEST_TAG and not source.ended:
-        if source.text.find(">", source.pos + start) >= 0:
+        if source.text.find(">", source.pos + start, source.pos + start + _LONGEST_TAG) >= 0:
             break
         yield
     head = source.text[source.pos + start : source.pos + start + _LONGEST_TAG]
@@ -208,6 +210,7 @@ def _child(source: Source, call_closer: str) -> Scan[Field | None]:
 def argument_pairs(source: Source, tools: Tools, name: str) -> Scan[Found]:
     """GLM and LongCat: `<arg_key>city</arg_key><arg_value>Oslo</arg_value>`, pair by pair, up to the call's closer."""
     fields: list[Field] = []
+    missing = set(tools.keys(name))
     while True:
         yield from spaces(source)
         tag = yield from ahead(source, _KEY_TAGS)
@@ -221,12 +224,12 @@ def argument_pairs(source: Source, tools: Tools, name: str) -> Scan[Found]:
         if not end:
             return Found(name, tuple(fields), problem=_why(source))
         source.take(len((yield from ahead(source, _one(value_tag)))))
-        seen = {field.key for field in fields} | {key.strip()}
-        text = yield from _value(source, _Ends(value_closer, tag, "</tool_call>"), tools.keys(name) - seen)
+        missing.discard(key.strip())
+        text = yield from _value(source, _Ends(value_closer, tag, "</tool_call>"), missing)
         if text is None:
             return Found(name, tuple(fields), problem=CUT_OFF)
         fields.append(Field(key.strip(), _without_frame(text)))
-    if (yield from ahead(source, _AFTER_CALL)) or not source.cut_off:
+    if (yield from ahead(source, _AFTER_CALL)) or not (source.cut_off or tools.required(name) & missing):
         return Found(name, tuple(fields))
     return Found(name, tuple(fields), problem=CUT_OFF)
 

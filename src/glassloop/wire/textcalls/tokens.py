@@ -57,6 +57,9 @@ OPENERS: Mapping[str, Opener] = {
     "<|function_call|>": Opener("gigachat"),  # GigaChat 3
     "<|content_invoke_tool_json|>": Opener("inkling"),
     "<tool>": Opener("hermes", strict=False),  # what small models make of <tool_call>
+    "<tool_use>": Opener("hermes", strict=False),
+    "<tool-use>": Opener("hermes", strict=False),
+    "<tool_code>": Opener("gemma3", strict=False),
     "<tools>": Opener("hermes", strict=False),
     "<JSON>": Opener("hermes", strict=False),
     "<longcat_tool_call>": Opener("longcat"),  # LongCat Flash
@@ -72,6 +75,8 @@ OPENERS: Mapping[str, Opener] = {
     "<invoke name=": Opener("invoke", strict=False),
     "<function=": Opener("qwen_xml", strict=False),  # Llama 3.1 custom tools, Functionary v3.1, a lost <tool_call>
     "<function name=": Opener("invoke", strict=False),  # MiniCPM
+    "<tool_call name=": Opener("invoke", strict=False),
+    "<tool name=": Opener("invoke", strict=False),
     "<steptml:invoke name=": Opener("step3"),  # Step 3
     **dict.fromkeys(_deepseek("tool calls begin", "tool call begin"), Opener("deepseek")),  # V3, R1, V3.1, Step 3
     **dict.fromkeys(_dsml("<function_calls>") + _dsml("<tool_calls>"), Opener("dsml")),  # V3.2, V4
@@ -81,6 +86,8 @@ OPENERS: Mapping[str, Opener] = {
 CALL_TAGS: Mapping[str, str] = {
     "<function=": "</function>",
     "<function name=": "</function>",
+    "<tool_call name=": "</tool_call>",
+    "<tool name=": "</tool>",
     "<invoke name=": "</invoke>",
     "<steptml:invoke name=": "</steptml:invoke>",
     **dict(zip(_dsml("<invoke name="), _dsml("</invoke>"), strict=True)),
@@ -104,7 +111,7 @@ ARGUMENT_KEYS: Mapping[str, tuple[str, str, str]] = {
 CLOSERS = (
     *dict.fromkeys(CALL_TAGS.values()),
     "</tool_call>", "</tool_calls>", "<|/tool_call|>", "<|/tool_calls|>", "</function_call>", "</TOOLCALL>",
-    "</tool>", "</tools>", "</JSON>",
+    "</tool>", "</tools>", "</tool_use>", "</tool-use>", "</tool_code>", "</JSON>",
     "<|tools_suffix|>", "[/TOOL_CALLS]", "<|python_end|>", "<|tool_call_end|>", "<|END_ACTION|>", "<|action_end|>",
     "</longcat_tool_call>", "</seed:tool_call>", "</minimax:tool_call>", "<|tool_calls_section_end|>",
     "<|tool_call_section_end|>", "<tool_call|>", "<end_function_call>", "</function_calls>", "<|eom_id|>",
@@ -118,17 +125,14 @@ SEPARATORS = ("<|tool_call_argument_begin|>", "[ARGS]", *DEEPSEEK_SEPARATOR)
 NOISE = ("<|plugin|>", "<|interpreter|>", "<|constrain|>json", "<|message|>", MINIMAX_M3, "```json", "```", "\\n")
 """What may stand between the parts of a call and says nothing."""
 
-STRAY = re.compile(
-    r"<[|｜]+[\w▁./:-]{1,40}[|｜]+>|</?s>|<(?:bos|eos)>|<(?:start|end)_of_turn>|<\|turn>|<turn\|>|\[e~\[|\]~!b\[|\]~b\]"
-)
-"""Control tokens that say who speaks or where a turn ends."""
+CONTROL_WORDS = (
+    "<s>", "</s>", "<bos>", "<eos>", "<start_of_turn>", "<end_of_turn>", "<|turn>", "<turn|>",  # Llama 2, Gemma
+    "]~!b[", "]~b]", "[e~[",  # MiniMax
+)  # fmt: skip
+"""Control tokens that say who speaks or where a turn ends; all others look like `CONTROL_TOKEN`."""
 
-STRAY_BEGINNING = re.compile(
-    r"(?:<(?:[|｜]+(?:[\w▁./:-]{0,40}[|｜]*)?)?|</?s?|<(?:b|bo|bos|e|eo|eos)|<(?:start|end|turn)?[a-z_]{0,12}\|?"
-    r"|\[(?:e|e~)?|\](?:~|~!|~!b|~b)?)?"
-)
-LONGEST_STRAY = 60
-"""What may become one; and no control token is longer."""
+CONTROL_TOKEN = re.compile(r"<[|｜]+[\w▁./:-]{1,40}[|｜]+>")
+CONTROL_TOKEN_BEGINNING = re.compile(r"<[|｜]+(?:[\w▁./:-]{1,40}[|｜]*)?")
 
 HEADERS = frozenset(
     ("<|im_start|>", "<|start_header_id|>", "<start_of_turn>", "<|turn>", "<|start|>", "<|header_start|>", "]~b]",

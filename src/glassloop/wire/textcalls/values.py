@@ -20,7 +20,9 @@ _STRING = {
     "'": re.compile(r"'((?:[^'\\]+|\\.)*)'", re.DOTALL),
 }
 _RAW_QUOTES = ('<|"|>', "<escape>")  # Gemma 4 and FunctionGemma; what stands between them is taken as it is
-_ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|x([0-9a-fA-F]{2})|(.))", re.DOTALL)
+_ESCAPE = re.compile(
+    r"\\(?:u([0-9a-fA-F]{4})|U((?:000[0-9a-fA-F]|0010)[0-9a-fA-F]{4})|x([0-9a-fA-F]{2})|(.))", re.DOTALL
+)
 _ESCAPED = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", "0": "\0", "\n": ""}
 _KEPT = {"\\", "'", '"', "/"}
 _WORDS: Mapping[str, JSON] = {"true": True, "false": False, "null": None, "none": None}
@@ -33,30 +35,12 @@ class NotArguments(ValueError):
     """The text is not a list of arguments in this notation."""
 
 
-def keyword_arguments(text: str) -> dict[str, JSON]:
-    """`(city="Oslo", days=3)` as an object; one object alone in the brackets, `({"city": "Oslo"})`, counts too.
-
-    Raises NotArguments for anything that is no literal, for positional arguments, and for a key given twice.
-    """
-    reader = _Reader(text, bare_text=False)
-    arguments = reader.arguments()
-    reader.end()
-    return arguments
-
-
-def brace_arguments(text: str) -> dict[str, JSON]:
-    """`{city:<|"|>Oslo<|"|>,days:3}` as an object; a bare word that is no number or constant is a string."""
-    reader = _Reader(text, bare_text=True)
-    reader.expect("{")
-    arguments = reader.pairs(":", "}", 1)
-    reader.end()
-    return arguments
-
-
 def python_calls(text: str) -> list[tuple[str, dict[str, JSON]]]:
     """`[get_weather(city="Oslo"), list_cities()]`, with or without the list's brackets, in order.
 
-    `print(...)` around a call and `.call` behind its name are taken off. Raises NotArguments as above.
+    One object alone in a call's brackets, `add({"a": 1})`, is its arguments; `print(...)` around a call and
+    `.call` behind its name are taken off. Raises NotArguments for anything that is no literal, for positional
+    arguments, and for a key given twice.
     """
     reader = _Reader(text, bare_text=False)
     bracket = reader.next() == "["
@@ -73,6 +57,18 @@ def python_calls(text: str) -> list[tuple[str, dict[str, JSON]]]:
         reader.expect("]")
     reader.end()
     return calls
+
+
+def brace_arguments(text: str) -> dict[str, JSON]:
+    """`{city:<|"|>Oslo<|"|>,days:3}` as an object; a bare word that is no number or constant is a string.
+
+    Raises NotArguments as above.
+    """
+    reader = _Reader(text, bare_text=True)
+    reader.expect("{")
+    arguments = reader.pairs(":", "}", 1)
+    reader.end()
+    return arguments
 
 
 class _Reader:
@@ -211,8 +207,8 @@ def unescape(text: str) -> str:
 
 
 def _unescaped(found: re.Match[str]) -> str:
-    code = found.group(1) or found.group(2)
+    code = found.group(1) or found.group(2) or found.group(3)
     if code:
         return chr(int(code, 16))
-    mark: str = found.group(3)
+    mark: str = found.group(4)
     return _ESCAPED.get(mark, mark if mark in _KEPT else "\\" + mark)

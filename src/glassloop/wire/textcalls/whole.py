@@ -6,6 +6,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from glassloop.wire.textcalls import harmony
 from glassloop.wire.textcalls.body import calls_from_text, json_or_python, named_call, read_body
@@ -13,6 +14,7 @@ from glassloop.wire.textcalls.found import CUT_OFF, Found, unreadable
 from glassloop.wire.textcalls.settle import Tools
 from glassloop.wire.textcalls.shapes import CALL_KEYS, NAME_KEYS, TYPES
 from glassloop.wire.textcalls.source import Scan, Source, Words, ahead, bracketed, char, run_of, spaces, until
+from glassloop.wire.textcalls.tags import call_body
 from glassloop.wire.textcalls.tokens import OPENERS
 
 _NAME = re.compile(r"[\w.:/-]*")
@@ -75,7 +77,7 @@ def _value(source: Source, tools: Tools) -> Scan[list[Found] | None]:
     if member is None:
         return None
     rest, complete = yield from bracketed(source, closers)
-    return calls_from_text(head + member + rest, tools) if complete else None
+    return calls_from_text(head + member + rest) if complete else None
 
 
 def _first_member(source: Source, tools: Tools) -> Scan[str | None]:
@@ -166,7 +168,7 @@ def _python_lines(source: Source, tools: Tools) -> Scan[Shape | None]:
         arguments, complete = yield from bracketed(source)
         if not complete:
             return None
-        calls = calls_from_text(f"[{name}{arguments}]", tools)
+        calls = calls_from_text(f"[{name}{arguments}]")
         if not _all_known(calls, tools):
             return None
         found.extend(calls)
@@ -184,6 +186,18 @@ def _bare_name(source: Source, tools: Tools) -> Scan[Shape | None]:
         yield from spaces(source)
         if not (yield from char(source)).isalpha():
             return Shape("named", tuple(found))
+
+
+_TAG_END = Words((">",))
+
+
+def _named_tag(source: Source, tools: Tools) -> Scan[Shape | None]:
+    """Cline's notation, which many models know: `<get_weather><city>Oslo</city></get_weather>`."""
+    head, _ = yield from until(source, _TAG_END)
+    source.take(1)
+    name = head.removeprefix("<")
+    call = yield from call_body(source, tools, name, f"</{name}>")
+    return Shape("named_tag", (call,)) if call else None
 
 
 _CHEVRONS = Words((">>>",))
@@ -212,7 +226,7 @@ def _functools(source: Source, tools: Tools) -> Scan[Shape | None]:
     source.take(len("functools"))
     if (yield from char(source)) != "[":
         return None
-    return Shape("functools", tuple((yield from json_or_python(source, tools))))
+    return Shape("functools", tuple((yield from json_or_python(source))))
 
 
 def _stripped_harmony(source: Source, _: Tools) -> Scan[Shape | None]:
@@ -267,7 +281,7 @@ def _action(source: Source, tools: Tools) -> Scan[list[Found] | None]:
         yield from spaces(source)
     mark = yield from char(source)
     if mark and mark in "{[":
-        calls = yield from json_or_python(source, tools)
+        calls = yield from json_or_python(source)
         yield from _end_fence(source)
         return calls
     name, end = yield from until(source, _LINE_END, _LONGEST_NAME)
@@ -293,8 +307,10 @@ def _action_input(source: Source, tools: Tools, name: str) -> Scan[list[Found] |
         return [Found(name, text, problem=None if complete else CUT_OFF)]
     text, _ = yield from until(source, Words(("\nObservation", "\nThought:", "\nAction:")))
     keys = tools.keys(name)
-    if not keys or text.strip() in {"", "None", "null"}:
+    if not keys or text.strip() in {"None", "null"}:
         return [Found(name, {})]
+    if not text.strip():
+        return [Found(name, "", problem=CUT_OFF)] if tools.required(name) else [Found(name, {})]
     if len(keys) > 1:
         return [Found(name, text, problem=unreadable("the action input is no JSON object"))]
     return [Found(name, {next(iter(keys)): text.strip().strip('"')})]
@@ -327,7 +343,13 @@ SHAPES: Mapping[str, Begins] = {
 }
 
 
-def beginnings(tools: Tools) -> Mapping[str, Begins]:
-    """The words for these tools: a line may also begin with a tool's name and its arguments."""
-    named = Begins(_bare_name)
-    return {f"{name}{mark}": named for name in tools.names for mark in ("{", "(", "\n{", " {", ": {")} | dict(SHAPES)
+@lru_cache(maxsize=32)
+def beginnings(names: frozenset[str]) -> tuple[Mapping[str, Begins], Words]:
+    """What a line may begin with where these are the tools: a tool's name and its arguments are one more shape."""
+    marks = ("{", "(", "\n{", " {", ": {")
+    table = {
+        **{f"{name}{mark}": Begins(_bare_name) for name in names for mark in marks},
+        **{f"<{name}>": Begins(_named_tag, anywhere=True) for name in names},
+        **SHAPES,
+    }
+    return table, Words(table)

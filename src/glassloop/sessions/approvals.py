@@ -1,0 +1,89 @@
+"""Questions that wait for a person, and answers given while no process runs: they are used when the run goes on.
+
+An answer covers exactly one call: run, seq, arguments and tool definition as they were shown.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from dataclasses import dataclass
+
+from glassloop.core.errors import SessionError
+from glassloop.core.journal import Record
+from glassloop.core.tools import Decision
+from glassloop.sessions import codec, records
+from glassloop.sessions.claiming import Claimed, now_ms
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A call that waits. `args_hash` and `tool_hash` go back with the answer: they say what was answered."""
+
+    run_id: str
+    seq: int
+    session_id: str
+    name: str
+    call_id: str
+    shown: str
+    args_hash: str
+    tool_hash: str
+
+
+_WAITING = """
+SELECT approval.run_id, approval.seq, session.session_id, coalesce(session.name, session.title), call_id, shown,
+       args_hash, tool_hash
+FROM approval JOIN session ON session.open_run = approval.run_id
+WHERE decision IS NULL AND NOT EXISTS (
+  SELECT 1 FROM entry WHERE entry.run_id = approval.run_id AND entry.seq = approval.seq AND type = 'tool_result')
+ORDER BY approval.run_id, approval.seq
+"""
+
+
+def waiting(connection: sqlite3.Connection) -> list[Question]:
+    """All calls, of runs that have not ended, about which nobody has decided."""
+    return [Question(*row) for row in connection.execute(_WAITING)]
+
+
+def answer(
+    connection: sqlite3.Connection, question: Question, *, allowed: bool, by: str, reason: str = ""
+) -> None:
+    """Decide. The same answer twice is one; another one, or one to a run that is over, raises `SessionError`."""
+    decision = "allow" if allowed else "deny"
+    row = connection.execute(
+        "SELECT decision, args_hash, tool_hash, session.open_run FROM approval JOIN run USING(run_id) "
+        "LEFT JOIN session USING(session_id) WHERE run_id = ? AND seq = ?",
+        (question.run_id, question.seq),
+    ).fetchone()
+    if row is None:
+        raise SessionError(f"run {question.run_id} asked nothing at {question.seq}")
+    decided, args_hash, tool_hash, open_run = row
+    if (args_hash, tool_hash) != (question.args_hash, question.tool_hash):
+        raise SessionError("that answer is about other arguments or another tool: look at the question again")
+    if decided == decision:
+        return
+    if decided is not None:
+        raise SessionError(f"this call was decided already: {decided}")
+    if open_run != question.run_id:
+        raise SessionError(f"run {question.run_id} is over: it takes no more answers")
+    connection.execute(
+        "UPDATE approval SET decision = ?, reason = ?, by = ?, at_ms = ? WHERE run_id = ? AND seq = ?",
+        (decision, reason, by, now_ms(), question.run_id, question.seq),
+    )
+
+
+def take_answers(connection: sqlite3.Connection, claimed: Claimed) -> None:
+    """Enter answers that came while nobody ran as the run's decisions, in their order."""
+    rows = connection.execute(
+        "SELECT seq, call_id, decision, reason, by, "
+        "(SELECT coalesce(max(seconds), 0.0) FROM entry WHERE run_id = :run) "
+        "FROM approval WHERE run_id = :run AND decision IS NOT NULL AND NOT EXISTS (SELECT 1 FROM entry "
+        "WHERE entry.run_id = approval.run_id AND entry.seq = approval.seq AND type = 'decision') ORDER BY seq",
+        {"run": claimed.run_id},
+    ).fetchall()
+    decisions = [
+        Record(seq, Decision(call_id, decision == "allow", reason or "", by or ""), seconds)
+        for seq, call_id, decision, reason, by, seconds in rows
+    ]
+    if decisions:
+        written = [records.Written(one, codec.encode(one.value)) for one in decisions]
+        records.add(connection, claimed, written)

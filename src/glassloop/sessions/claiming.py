@@ -1,0 +1,191 @@
+"""Claiming a session for a run, and giving it back. Each function is one step inside a transaction."""
+
+from __future__ import annotations
+
+import difflib
+import re
+import sqlite3
+import time
+from dataclasses import dataclass
+
+from glassloop.core.errors import SessionError
+from glassloop.core.journal import SUSPENDED, RunEnd, RunStart, StopReason
+from glassloop.sessions import owner as owners
+from glassloop.sessions.owner import Owner
+
+_ID = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}")
+
+_STATUS: dict[StopReason, str] = {
+    "waiting_approval": "waiting",
+    "needs_review": "needs_review",
+    "failed": "failed",
+    "cancelled": "cancelled",
+}
+"""What becomes of a run, by why it stopped. Any other reason: it is done."""
+
+
+@dataclass(frozen=True, slots=True)
+class Claimed:
+    """A session that is held. `run_id` is the run that goes on: the new one, or the one that had not ended."""
+
+    session_id: str
+    run_id: str
+    epoch: int
+    owner: Owner
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """On what terms a session is opened; see `SqliteJournal`."""
+
+    folder: str = ""
+    take_over: bool = False
+    accept_changes: bool = False
+
+
+def checked_id(what: str, value: str) -> str:
+    """An id that can be a file's name as well. Raises `SessionError`."""
+    if not _ID.fullmatch(value):
+        raise SessionError(
+            f"{what} id {value[:40]!r} will not do: give 1 to 64 letters, digits, '_', '-' and '.', "
+            "the first one a letter, a digit or '_'"
+        )
+    return value
+
+
+def now_ms() -> int:
+    """The wall clock, for people to read. Nothing is decided by it."""
+    return time.time_ns() // 1_000_000
+
+
+def claim(connection: sqlite3.Connection, start: RunStart, owner: Owner, terms: Terms) -> Claimed:
+    """Take the session, and begin a run in it or continue the one that had not ended. Raises `SessionError`."""
+    now = now_ms()
+    connection.execute(
+        "INSERT INTO session(session_id, folder, created_ms, updated_ms) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING",
+        (start.session_id, terms.folder, now, now),
+    )
+    held_by, open_run = connection.execute(
+        "SELECT owner, open_run FROM session WHERE session_id = ?", (start.session_id,)
+    ).fetchone()
+    if held_by is not None and not terms.take_over:
+        refuse_if_held(start.session_id, held_by)
+    if open_run is None:
+        _begin(connection, start, now)
+    else:
+        _check_unchanged(connection, open_run, start, terms)
+        connection.execute("UPDATE run SET status = 'running' WHERE run_id = ?", (open_run,))
+    run_id = open_run or start.run_id
+    (epoch,) = connection.execute(
+        "UPDATE session SET owner = ?, open_run = ?, epoch = epoch + 1, updated_ms = ? WHERE session_id = ? "
+        "RETURNING epoch",
+        (owner.to_text(), run_id, now, start.session_id),
+    ).fetchone()
+    return Claimed(start.session_id, run_id, epoch, owner)
+
+
+def refuse_if_held(session_id: str, held_by: str) -> None:
+    """Raise `SessionError`, naming the process, unless the owner is provably gone."""
+    owner = owners.from_text(held_by)
+    if owner is None:
+        raise SessionError(
+            f"session {session_id} is held by something unreadable: open it with take_over=True"
+        )
+    match owners.standing(owner):
+        case "alive":
+            raise SessionError(
+                f"session {session_id} is in use by {owner.name}: wait for it or end it, or start another session"
+            )
+        case "unknown":
+            raise SessionError(
+                f"session {session_id} was left open by {owner.name}, and from here nobody can tell whether that "
+                "still runs: make sure that it does not, then take the session over (take_over=True)"
+            )
+
+
+def _begin(connection: sqlite3.Connection, start: RunStart, now: int) -> None:
+    try:
+        connection.execute(
+            "INSERT INTO run(run_id, session_id, agent, agent_hash, definition, status, started_ms) "
+            "VALUES (?, ?, ?, ?, ?, 'running', ?)",
+            (start.run_id, start.session_id, start.agent, start.agent_hash, definition_of(start), now),
+        )
+    except sqlite3.IntegrityError as error:
+        raise SessionError(f"run {start.run_id} exists already: give each run an id of its own") from error
+
+
+def _check_unchanged(connection: sqlite3.Connection, run_id: str, start: RunStart, terms: Terms) -> None:
+    agent, agent_hash, definition = connection.execute(
+        "SELECT agent, agent_hash, definition FROM run WHERE run_id = ?", (run_id,)
+    ).fetchone()
+    if agent_hash == start.agent_hash:
+        return
+    if not terms.accept_changes:
+        raise SessionError(
+            f"session {start.session_id} has an unfinished run of an agent that was defined otherwise:\n"
+            f"{_difference(agent, agent_hash, definition, start)}\n"
+            "Undo the change to continue it, accept it (accept_changes=True), or rewind the session"
+        )
+    connection.execute(
+        "UPDATE run SET agent = ?, agent_hash = ?, definition = ? WHERE run_id = ?",
+        (start.agent, start.agent_hash, definition_of(start), run_id),
+    )
+
+
+def definition_of(start: RunStart) -> str:
+    """What the agent's hash was made of, one fact a line."""
+    return str(getattr(start, "definition", ""))
+
+
+def _difference(agent: str, agent_hash: str, definition: str, start: RunStart) -> str:
+    before = [f"agent {agent}", *definition.splitlines()]
+    after = [f"agent {start.agent}", *definition_of(start).splitlines()]
+    lines = list(difflib.unified_diff(before, after, lineterm="", n=0))[2:]
+    changed = [line if len(line) <= 200 else line[:199] + "…" for line in lines if not line.startswith("@@")]
+    return "\n".join(changed[:40]) or f"-definition {agent_hash[:12]}\n+definition {start.agent_hash[:12]}"
+
+
+def head_of(connection: sqlite3.Connection, claimed: Claimed) -> int | None:
+    """The branch's last entry, for whoever still holds the session: the check that every write begins with."""
+    row = connection.execute(
+        "SELECT head FROM session WHERE session_id = ? AND epoch = ?", (claimed.session_id, claimed.epoch)
+    ).fetchone()
+    if row is None:
+        raise _fenced(connection, claimed)
+    head: int | None = row[0]
+    return head
+
+
+def _fenced(connection: sqlite3.Connection, claimed: Claimed) -> SessionError:
+    row = connection.execute(
+        "SELECT owner FROM session WHERE session_id = ?", (claimed.session_id,)
+    ).fetchone()
+    if row is None:
+        return SessionError(
+            f"session {claimed.session_id} was deleted while it was in use: nothing more is written"
+        )
+    taker = owners.from_text(row[0]) if row[0] else None
+    by = f"by {taker.name}" if taker else "by another process"
+    return SessionError(
+        f"session {claimed.session_id} was taken over {by}: this one stops, and nothing more is written"
+    )
+
+
+def finish(connection: sqlite3.Connection, claimed: Claimed, end: RunEnd) -> None:
+    """End or suspend the run, and give the session back."""
+    head_of(connection, claimed)
+    status = _STATUS.get(end.stop_reason, "done")
+    connection.execute(
+        "UPDATE run SET status = ?, stop_reason = ?, text = ?, error = ?, ended_ms = ? WHERE run_id = ?",
+        (status, end.stop_reason, end.text, end.error, now_ms(), claimed.run_id),
+    )
+    connection.execute(
+        "UPDATE session SET owner = NULL, updated_ms = ?, open_run = ? WHERE session_id = ?",
+        (now_ms(), claimed.run_id if end.stop_reason in SUSPENDED else None, claimed.session_id),
+    )
+
+
+def give_back(connection: sqlite3.Connection, claimed: Claimed) -> None:
+    """Let go of a session whose run has not ended, as if the process had gone."""
+    head_of(connection, claimed)
+    connection.execute("UPDATE session SET owner = NULL WHERE session_id = ?", (claimed.session_id,))

@@ -1,0 +1,115 @@
+"""Opening the file, transactions, and turning what SQLite says into words that a person can act on."""
+
+from __future__ import annotations
+
+import sqlite3
+import sys
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+from glassloop.core.errors import SessionError
+from glassloop.sessions import place, schema
+
+BUSY_SECONDS = 30.0
+"""How long a write waits while another process writes."""
+
+LONGEST_VALUE = 256 * 1024 * 1024
+"""Bytes of one value: a longer one is refused, on writing as on reading."""
+
+_PRAGMAS = ("journal_mode = WAL", "synchronous = FULL", "foreign_keys = ON", "trusted_schema = OFF")
+_MACOS = (
+    "fullfsync = ON",
+    "checkpoint_fullfsync = ON",
+)  # there, a plain fsync leaves data in the disk's cache
+
+_WHAT_TO_DO = (
+    ("SQLITE_FULL", "the disk is full", "Free some space, then continue the session"),
+    ("SQLITE_READONLY", "it is read-only", "Make the file and its folder writable, or name another file"),
+    ("SQLITE_CANTOPEN", "it cannot be opened", "Check the folder's permissions, or name another file"),
+    ("SQLITE_PERM", "access is denied", "Check its permissions, or name another file"),
+    (
+        "SQLITE_NOTADB",
+        "it is not a database, or its beginning is damaged",
+        "Restore a copy, or move it away to begin a new one",
+    ),
+    (
+        "SQLITE_CORRUPT",
+        "it is damaged",
+        "Restore a copy, try `sqlite3 FILE .recover`, or move it away to begin a new one",
+    ),
+    (
+        "SQLITE_BUSY",
+        "another process has been writing to it for too long",
+        "End that process, then try again",
+    ),
+    ("SQLITE_LOCKED", "another process has locked it", "End that process, then try again"),
+    ("SQLITE_TOOBIG", f"a value is larger than {LONGEST_VALUE >> 20} MB", "Make the tool give less at once"),
+    ("SQLITE_NOMEM", "there is not enough memory", "End other programs, then continue the session"),
+    ("SQLITE_IOERR", "the disk failed or is full", "Check the disk and its free space, then try again"),
+)
+
+
+def connect(path: Path) -> sqlite3.Connection:
+    """A connection to the file, made or migrated where needed. To be used by one thread at a time.
+
+    Raises `SessionError`.
+    """
+    place.prepare(path)
+    with explained(path):
+        connection = sqlite3.connect(
+            path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False, cached_statements=64
+        )
+        try:
+            connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, LONGEST_VALUE)
+            for pragma in (*_PRAGMAS, *(_MACOS if sys.platform == "darwin" else ())):
+                connection.execute(f"PRAGMA {pragma}")
+            schema.bring_up_to_date(connection)
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+
+@contextmanager
+def opened(path: Path) -> Iterator[sqlite3.Connection]:
+    """A connection for as long as the block lasts; what goes wrong in it is a `SessionError`."""
+    with closing(connect(path)) as connection, explained(path):
+        yield connection
+
+
+@contextmanager
+def transaction(connection: sqlite3.Connection) -> Iterator[None]:
+    """All or nothing, and on disk when it ends."""
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+        connection.execute("COMMIT")
+    except BaseException:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise
+
+
+@contextmanager
+def explained(path: Path) -> Iterator[None]:
+    """Errors of SQLite, and ours that do not name the file yet, as `SessionError`s that do."""
+    try:
+        yield
+    except SessionError as error:
+        if str(path) in str(error) or not error.args:
+            raise
+        raise SessionError(f"{path}: {error}") from error
+    except sqlite3.Error as error:
+        raise explain(path, error) from error
+
+
+def explain(path: Path, error: sqlite3.Error) -> SessionError:
+    """What happened, to which file, and what to do."""
+    name = getattr(error, "sqlite_errorname", "") or ""
+    if isinstance(error, sqlite3.DataError):
+        name = "SQLITE_TOOBIG"
+    for prefix, what, remedy in _WHAT_TO_DO:
+        if name.startswith(prefix):
+            return SessionError(f"{path}: {what} ({error}). {remedy}")
+    return SessionError(f"{path}: {error} ({name or type(error).__name__})")

@@ -1,0 +1,192 @@
+"""`SqliteJournal`: the `Journal` that survives. What its file holds for people, `store.py` shows."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import TypeVar
+
+from glassloop.core.entries import ToolResult
+from glassloop.core.errors import SessionError
+from glassloop.core.journal import Intent, Opened, Record, RunEnd, RunStart
+from glassloop.sessions import approvals, branch, claiming, codec, database, place, records, words
+from glassloop.sessions import owner as owners
+from glassloop.sessions.claiming import Claimed, Terms
+from glassloop.sessions.owner import Owner
+from glassloop.sessions.wire_log import WireLog
+from glassloop.sessions.writer import Writer, writer_for
+
+T = TypeVar("T")
+
+
+@dataclass(slots=True)
+class _Claim:
+    """A session that this journal holds. After the first failed write nothing more is written: no gaps."""
+
+    claimed: Claimed
+    failure: SessionError | None = None
+
+    def note(self, done: Future[None]) -> None:
+        error = done.exception()
+        if isinstance(error, SessionError) and self.failure is None:
+            self.failure = error
+
+
+class SqliteJournal:
+    """A journal in one SQLite file; many sessions, runs and processes may share it.
+
+    `path`: the file, made when it is first needed, readable by its owner only (default: `sessions.db` in
+    the user's data folder). `take_over`: claim a session although its owner cannot be proved gone; that
+    owner is locked out from then on. `accept_changes`: continue an unfinished run although its agent is
+    defined otherwise now. `secrets`: gives the values that must never be written; they are replaced by
+    `***`, as are all known shapes of keys. `folder`: what `sessions` shows as the place of new sessions.
+
+    Every method raises `SessionError`, which names the file, the reason and what to do. What was
+    acknowledged before is safe; a run whose write failed writes nothing more.
+    """
+
+    def __init__(
+        self,
+        path: Path | None = None,
+        *,
+        take_over: bool = False,
+        accept_changes: bool = False,
+        secrets: Callable[[], Iterable[str]] = tuple,
+        folder: str = "",
+    ) -> None:
+        self.path = Path(path) if path is not None else place.default_path()
+        self._terms = Terms(folder, take_over, accept_changes)
+        self._secrets = secrets
+        self._claims: dict[str, _Claim] = {}
+        self._writer: Writer | None = None
+
+    # ── the protocol ─────────────────────────────────────────────────────
+
+    async def open(self, start: RunStart) -> Opened:
+        """Claim the session, and tell what is known of it. Raises `SessionError` if another process holds it."""
+        claiming.checked_id("session", start.session_id)
+        claiming.checked_id("run", start.run_id)
+        owner = owners.new_claim()
+        claiming_it = self._submit(partial(_claim, start=start, owner=owner, terms=self._terms))
+        try:
+            claimed = await _done(claiming_it)
+            opened = await asyncio.to_thread(self._read, claimed)
+        except BaseException:
+            owners.release(owner)
+            claiming_it.add_done_callback(self._give_back)
+            raise
+        self._claims[claimed.run_id] = _Claim(claimed)
+        return opened
+
+    async def intend(self, run_id: str, intents: Sequence[Intent]) -> None:
+        """On disk when it returns: all of them, or none."""
+        secrets = tuple(self._secrets())
+        encoded = [(intent, codec.encode(intent, secrets)) for intent in intents]
+        await self._write(run_id, partial(records.intend, intents=encoded), urgent=True)
+
+    async def commit(self, run_id: str, records: Sequence[Record]) -> None:
+        """On disk when it returns if a tool's result is among them; otherwise in its place in the queue."""
+        await self._add(run_id, records, urgent=any(isinstance(one.value, ToolResult) for one in records))
+
+    async def decide(self, run_id: str, records: Sequence[Record]) -> None:
+        """On disk when it returns."""
+        await self._add(run_id, records, urgent=True)
+
+    async def finish(self, end: RunEnd) -> None:
+        """On disk when it returns; the session is free."""
+        try:
+            await self._write(
+                end.run_id, partial(claiming.finish, end=self._without_secrets(end)), urgent=True
+            )
+            self._submit(words.index_some, urgent=False)
+        finally:
+            if claim := self._claims.pop(end.run_id, None):
+                owners.release(claim.claimed.owner)
+
+    def wire_log(self, run_id: str) -> WireLog:
+        """A recorder that keeps a run's exchanges beside it. The run must be open here."""
+        self._claim(run_id)
+        return WireLog(self._file(), run_id, self._secrets)
+
+    def close(self) -> None:
+        """Wait until all is written. Happens by itself when the program ends."""
+        if self._writer is not None:
+            self._writer.close()
+
+    # ── how ──────────────────────────────────────────────────────────────
+
+    def _file(self) -> Writer:
+        if self._writer is None or not self._writer.works:
+            self._writer = writer_for(self.path)
+        return self._writer
+
+    def _submit(self, work: Callable[[sqlite3.Connection], T], *, urgent: bool = True) -> Future[T]:
+        return self._file().submit(work, urgent=urgent)
+
+    def _without_secrets(self, end: RunEnd) -> RunEnd:
+        secrets = tuple(self._secrets())
+        error = None if end.error is None else codec.cleaned(end.error, secrets)
+        return replace(end, text=codec.cleaned(end.text, secrets), error=error)
+
+    def _claim(self, run_id: str) -> _Claim:
+        claim = self._claims.get(run_id)
+        if claim is None:
+            raise SessionError(f"{self.path}: run {run_id} is not open here: call open() first")
+        if claim.failure is not None:
+            raise claim.failure
+        return claim
+
+    async def _add(self, run_id: str, happened: Sequence[Record], *, urgent: bool) -> None:
+        secrets = tuple(self._secrets())
+        written = [records.Written(one, codec.encode(one.value, secrets)) for one in happened]
+        await self._write(run_id, partial(records.add, written=written), urgent=urgent)
+
+    async def _write(self, run_id: str, work: Callable[..., None], *, urgent: bool) -> None:
+        claim = self._claim(run_id)
+
+        def checked(connection: sqlite3.Connection) -> None:
+            if claim.failure is not None:
+                raise claim.failure
+            work(connection, claim.claimed)
+
+        future = self._submit(checked, urgent=urgent)
+        future.add_done_callback(claim.note)
+        if urgent:
+            await _done(future)
+
+    def _read(self, claimed: Claimed) -> Opened:
+        with database.opened(self.path) as connection:
+            (head,) = connection.execute(
+                "SELECT head FROM session WHERE session_id = ?", (claimed.session_id,)
+            ).fetchone()
+            stored = branch.read(connection, branch.path(connection, head))
+            before = [one for one in stored if one.run_id != claimed.run_id]
+            own = [one.record for one in stored if one.run_id == claimed.run_id]
+            intents = branch.open_intents(connection, claimed.run_id)
+        return Opened(claimed.run_id, branch.conversation(before), tuple(own), intents)
+
+    def _give_back(self, claiming_it: Future[Claimed]) -> None:
+        """The opening failed, or nobody waits for it any more: a claim that succeeded is not wanted."""
+        if claiming_it.exception() is None:
+            work = partial(claiming.give_back, claimed=claiming_it.result())
+            self._submit(work)
+
+
+def _claim(connection: sqlite3.Connection, start: RunStart, owner: Owner, terms: Terms) -> Claimed:
+    claimed = claiming.claim(connection, start, owner, terms)
+    approvals.take_answers(connection, claimed)
+    return claimed
+
+
+async def _done(future: Future[T]) -> T:
+    """The outcome. If the waiting is cancelled, the write still happens."""
+    loop = asyncio.get_running_loop()
+    done = asyncio.Event()
+    future.add_done_callback(lambda _: loop.is_closed() or loop.call_soon_threadsafe(done.set))
+    await done.wait()
+    return future.result()

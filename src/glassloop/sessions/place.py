@@ -1,0 +1,104 @@
+"""Where the sessions' file is, and whether it may be used: private, a regular file, on a disk of this machine."""
+
+from __future__ import annotations
+
+import os
+import stat
+import sys
+from contextlib import suppress
+from pathlib import Path
+
+from glassloop.core.errors import SessionError
+
+_NETWORK = frozenset(
+    "nfs nfs4 cifs smb3 smbfs afs ncpfs ceph glusterfs lustre beegfs gpfs ocfs2 gfs2 davfs "
+    "fuse.sshfs fuse.glusterfs fuse.rclone fuse.s3fs fuse.gcsfuse fuse.davfs2 fuse.ceph".split()
+)
+"""Where several machines share a file. SQLite's log needs memory shared by all who write, so they would damage it."""
+
+_BESIDE = ("-wal", "-shm", "-journal")
+"""SQLite's own files beside the database."""
+
+
+def default_path() -> Path:
+    """`sessions.db` in the user's data folder."""
+    from platformdirs import user_data_path
+
+    return user_data_path("glassloop", appauthor=False) / "sessions.db"
+
+
+def prepare(path: Path) -> None:
+    """Make the file if it is missing (0600, its folder 0700), and check it. Raises `SessionError`."""
+    try:
+        _make_folder(path.parent)
+        refuse_network(path)
+        _make_file(path)
+        for beside in _BESIDE:
+            check(path.with_name(path.name + beside))
+    except OSError as error:
+        raise SessionError(
+            f"{path}: sessions cannot be kept here: {error.strerror}. "
+            "Make the folder writable, or name another file"
+        ) from error
+
+
+def _make_folder(folder: Path) -> None:
+    if not folder.exists():
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        folder.chmod(0o700)
+
+
+def _make_file(path: Path) -> None:
+    flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
+    try:
+        os.close(os.open(path, flags, 0o600))
+    except FileExistsError:
+        check(path)
+
+
+def check(path: Path) -> None:
+    """Refuse what is no private regular file. Nothing there is fine. Raises `SessionError`, `OSError`."""
+    found = None
+    with suppress(FileNotFoundError):
+        found = path.lstat()
+    if found is None:
+        return
+    if not stat.S_ISREG(found.st_mode):
+        what = "a symbolic link" if stat.S_ISLNK(found.st_mode) else "not a regular file"
+        raise SessionError(f"{path} is {what}, so no session is kept in it: name the file itself")
+    if not hasattr(os, "getuid"):
+        return
+    if found.st_uid != os.getuid():
+        raise SessionError(f"{path} belongs to another user (uid {found.st_uid}): name a file of your own")
+    if found.st_mode & 0o077:
+        raise SessionError(
+            f"{path} can be read by other users (mode {stat.S_IMODE(found.st_mode):04o}), and sessions are "
+            f"private: run `chmod 600 {path}`, then try again"
+        )
+
+
+def refuse_network(path: Path) -> None:
+    """Refuse a file that several machines may share. Looked up on Linux only. Raises `SessionError`."""
+    if sys.platform != "linux":
+        return
+    with suppress(OSError):
+        mounts = Path("/proc/self/mounts").read_text(encoding="utf-8", errors="surrogateescape")
+        kind = filesystem(path.parent.resolve(), mounts)
+        if kind in _NETWORK:
+            raise SessionError(
+                f"{path} is on a network file system ({kind}), where SQLite cannot keep sessions safe: "
+                "name a file on a local disk"
+            )
+
+
+def filesystem(folder: Path, mounts: str) -> str:
+    """The type of the file system that holds a folder, by a table in the format of Linux's /proc/mounts."""
+    best, kind = -1, ""
+    for line in mounts.splitlines():
+        words = line.split(" ")
+        if len(words) < 3:
+            continue
+        point = Path(words[1].replace("\\040", " ").replace("\\011", "\t").replace("\\134", "\\"))
+        if folder.is_relative_to(point) and len(point.parts) >= best:
+            best, kind = len(point.parts), words[2]
+    return kind

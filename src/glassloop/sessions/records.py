@@ -1,0 +1,163 @@
+"""Writing what happened: records as entries of the tree, intents as operations, questions as approvals."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import sqlite3
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from glassloop.core.entries import JSON, ToolResult, User
+from glassloop.core.errors import SessionError
+from glassloop.core.journal import Intent, Record
+from glassloop.core.tools import Decision, Verdict
+from glassloop.sessions.claiming import Claimed, head_of, now_ms
+from glassloop.sessions.codec import Encoded
+
+_TITLE = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """A record beside its stored form. Encoding is done before the transaction, so that it is short."""
+
+    record: Record
+    encoded: Encoded
+
+
+def add(connection: sqlite3.Connection, claimed: Claimed, written: Sequence[Written]) -> None:
+    """Append records to the branch, in their order. The first result of a call stands; a second is not taken."""
+    now = now_ms()
+    head = head_of(connection, claimed)
+    for one in written:
+        head = _add_one(connection, claimed.run_id, head, one, now)
+        match one.record.value:
+            case ToolResult() as result:
+                _end_operation(connection, claimed.run_id, one.record.seq, result, now)
+            case Verdict(outcome="ask") as verdict:
+                _ask(connection, claimed.run_id, one.record.seq, verdict, one.encoded)
+            case Decision() as decision:
+                _answer(connection, claimed.run_id, one.record.seq, decision, now)
+            case User(kind="task") as task if task.text.strip():
+                _set_title(connection, claimed.session_id, one.encoded)
+    connection.execute(
+        "UPDATE session SET head = ?, updated_ms = ? WHERE session_id = ?", (head, now, claimed.session_id)
+    )
+
+
+def _add_one(
+    connection: sqlite3.Connection, run_id: str, head: int | None, one: Written, now: int
+) -> int | None:
+    record, encoded = one.record, one.encoded
+    keep_blobs(connection, run_id, encoded.blobs)
+    added = connection.execute(
+        "INSERT INTO entry(parent_id, run_id, seq, type, body, masked, seconds, cost, at_ms) "
+        "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
+        (
+            head,
+            run_id,
+            record.seq,
+            encoded.tag,
+            encoded.body,
+            encoded.masked,
+            record.seconds,
+            record.cost,
+            now,
+        ),
+    )
+    if added.rowcount:
+        return added.lastrowid
+    if encoded.tag != "tool_result":
+        raise SessionError(
+            f"run {run_id} has a {encoded.tag} at {record.seq} already: two cannot stand there"
+        )
+    return head
+
+
+def keep_blobs(connection: sqlite3.Connection, run_id: str, blobs: Mapping[str, bytes]) -> None:
+    """Store what was put aside, once, and note who uses it."""
+    for digest, data in blobs.items():
+        connection.execute(
+            "INSERT INTO blob VALUES (?, ?, ?) ON CONFLICT DO NOTHING", (digest, len(data), data)
+        )
+        connection.execute("INSERT INTO blob_use VALUES (?, ?) ON CONFLICT DO NOTHING", (run_id, digest))
+
+
+def intend(
+    connection: sqlite3.Connection, claimed: Claimed, intents: Sequence[tuple[Intent, Encoded]]
+) -> None:
+    """Write down calls that are about to run; again, and it is a further attempt. One that ended cannot begin."""
+    now = now_ms()
+    head_of(connection, claimed)
+    for intent, encoded in intents:
+        keep_blobs(connection, claimed.run_id, encoded.blobs)
+        begun = connection.execute(
+            "INSERT INTO op(run_id, seq, name, body, key, effect, state, epoch, started_ms) "
+            "VALUES (?, ?, ?, ?, ?, ?, 'intent', ?, ?) "
+            "ON CONFLICT(run_id, seq) DO UPDATE SET attempt = attempt + 1, epoch = excluded.epoch, "
+            "started_ms = excluded.started_ms WHERE state = 'intent'",
+            (
+                claimed.run_id,
+                intent.seq,
+                intent.call.name,
+                encoded.body,
+                intent.key,
+                intent.effect,
+                claimed.epoch,
+                now,
+            ),
+        )
+        if not begun.rowcount:
+            raise SessionError(
+                f"operation {intent.seq} of run {claimed.run_id} ({intent.call.name}) has a result already: "
+                "it must not run again"
+            )
+
+
+def _end_operation(
+    connection: sqlite3.Connection, run_id: str, seq: int, result: ToolResult, now: int
+) -> None:
+    connection.execute(
+        "UPDATE op SET state = ?, ended_ms = ? WHERE run_id = ? AND seq = ? AND state = 'intent'",
+        (result.state, now, run_id, seq),
+    )
+
+
+def arguments_hash(arguments: Mapping[str, JSON]) -> str:
+    """A fingerprint of arguments, the same for any order of their names."""
+    text = json.dumps(arguments, sort_keys=True, default=str)
+    return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()
+
+
+def _ask(connection: sqlite3.Connection, run_id: str, seq: int, verdict: Verdict, encoded: Encoded) -> None:
+    shown = json.loads(encoded.body).get("text", "")
+    connection.execute(
+        "INSERT INTO approval(run_id, seq, call_id, args_hash, tool_hash, shown) VALUES (?, ?, ?, ?, ?, ?) "
+        "ON CONFLICT DO NOTHING",
+        (
+            run_id,
+            seq,
+            verdict.call.id,
+            arguments_hash(verdict.arguments),
+            verdict.tool_hash,
+            shown if isinstance(shown, str) else "",
+        ),
+    )
+
+
+def _answer(connection: sqlite3.Connection, run_id: str, seq: int, decision: Decision, now: int) -> None:
+    connection.execute(
+        "UPDATE approval SET decision = ?, reason = ?, by = ?, at_ms = ? WHERE run_id = ? AND seq = ?",
+        ("allow" if decision.allowed else "deny", decision.reason, decision.by, now, run_id, seq),
+    )
+
+
+def _set_title(connection: sqlite3.Connection, session_id: str, encoded: Encoded) -> None:
+    """The first task, as it is stored: without its secrets."""
+    parts = json.loads(encoded.body).get("parts", ())
+    texts = [part["text"] for part in parts if isinstance(part.get("text"), str)]
+    title = " ".join(" ".join(texts)[: 4 * _TITLE].split())[:_TITLE]
+    connection.execute(
+        "UPDATE session SET title = ? WHERE session_id = ? AND title = ''", (title, session_id)
+    )

@@ -1,0 +1,132 @@
+"""The tables, by version, and how an older file becomes a newer one. From SQLite 3.37 on, and nothing newer."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Sequence
+
+from glassloop.core.errors import SessionError
+
+APPLICATION_ID = 0x476C6F70  # "Glop", in the file's header: so that no other program's file is taken for ours
+
+_FIRST: Sequence[str] = (
+    # schema_version: which of the steps below have been done. indexed_to: the last entry that search knows.
+    "CREATE TABLE meta(k TEXT PRIMARY KEY, v TEXT NOT NULL) STRICT",
+    # `head` is the last entry of the branch that goes on; `open_run` the run that has not ended.
+    # `owner` holds the session, and `epoch` rises with each claim: a write with an older one is refused.
+    """
+    CREATE TABLE session(
+      session_id TEXT PRIMARY KEY CHECK(length(session_id) BETWEEN 1 AND 64),
+      name TEXT UNIQUE, title TEXT NOT NULL DEFAULT '', folder TEXT NOT NULL DEFAULT '', forked_from TEXT,
+      head INTEGER, open_run TEXT, owner TEXT, epoch INTEGER NOT NULL DEFAULT 0,
+      created_ms INTEGER NOT NULL, updated_ms INTEGER NOT NULL) STRICT
+    """,
+    "CREATE INDEX session_updated ON session(updated_ms)",
+    """
+    CREATE TABLE label(
+      session_id TEXT NOT NULL REFERENCES session ON DELETE CASCADE, label TEXT NOT NULL,
+      PRIMARY KEY(session_id, label)) STRICT, WITHOUT ROWID
+    """,
+    # A run outlives its session where a fork still shares what was said in it.
+    """
+    CREATE TABLE run(
+      run_id TEXT PRIMARY KEY CHECK(length(run_id) BETWEEN 1 AND 64),
+      session_id TEXT REFERENCES session ON DELETE SET NULL,
+      agent TEXT NOT NULL, agent_hash TEXT NOT NULL, definition TEXT NOT NULL DEFAULT '',
+      status TEXT NOT NULL CHECK(status IN('running', 'waiting', 'needs_review', 'done', 'failed', 'cancelled')),
+      stop_reason TEXT, text TEXT NOT NULL DEFAULT '', error TEXT,
+      started_ms INTEGER NOT NULL, ended_ms INTEGER) STRICT
+    """,
+    "CREATE INDEX run_session ON run(session_id)",
+    # Everything that is fed to the loop, in the order of entry_id. The parent is what came before on the branch.
+    """
+    CREATE TABLE entry(
+      entry_id INTEGER PRIMARY KEY, parent_id INTEGER, run_id TEXT NOT NULL REFERENCES run ON DELETE CASCADE,
+      seq INTEGER NOT NULL, type TEXT NOT NULL, body TEXT NOT NULL, masked INTEGER NOT NULL,
+      seconds REAL NOT NULL, cost REAL, at_ms INTEGER NOT NULL) STRICT
+    """,
+    "CREATE UNIQUE INDEX entry_place ON entry(run_id, seq, type)",
+    # Calls that were about to run. A read has none: it may simply run again.
+    """
+    CREATE TABLE op(
+      run_id TEXT NOT NULL REFERENCES run ON DELETE CASCADE, seq INTEGER NOT NULL,
+      name TEXT NOT NULL, body TEXT NOT NULL, key TEXT NOT NULL,
+      effect TEXT NOT NULL CHECK(effect IN('read', 'idempotent', 'once')),
+      state TEXT NOT NULL CHECK(state IN('intent', 'ok', 'error', 'refused', 'unknown')),
+      attempt INTEGER NOT NULL DEFAULT 1, epoch INTEGER NOT NULL,
+      started_ms INTEGER NOT NULL, ended_ms INTEGER, PRIMARY KEY(run_id, seq)) STRICT, WITHOUT ROWID
+    """,
+    """
+    CREATE TABLE approval(
+      run_id TEXT NOT NULL REFERENCES run ON DELETE CASCADE, seq INTEGER NOT NULL, call_id TEXT NOT NULL,
+      args_hash TEXT NOT NULL, tool_hash TEXT NOT NULL, shown TEXT NOT NULL,
+      decision TEXT CHECK(decision IN('allow', 'deny')), reason TEXT, by TEXT, at_ms INTEGER,
+      PRIMARY KEY(run_id, seq)) STRICT, WITHOUT ROWID
+    """,
+    "CREATE TABLE blob(sha256 TEXT PRIMARY KEY, size INTEGER NOT NULL, data BLOB NOT NULL) STRICT",
+    """
+    CREATE TABLE blob_use(
+      run_id TEXT NOT NULL REFERENCES run ON DELETE CASCADE, sha256 TEXT NOT NULL REFERENCES blob,
+      PRIMARY KEY(run_id, sha256)) STRICT, WITHOUT ROWID
+    """,
+    "CREATE INDEX blob_use_sha256 ON blob_use(sha256)",
+    # A request repeats the one before it (`base`) and adds to it: only what follows `shared` bytes of it is kept.
+    """
+    CREATE TABLE exchange(
+      run_id TEXT NOT NULL REFERENCES run ON DELETE CASCADE, n INTEGER NOT NULL,
+      method TEXT NOT NULL, url TEXT NOT NULL, request_headers TEXT NOT NULL,
+      base INTEGER, shared INTEGER NOT NULL, request BLOB NOT NULL,
+      status INTEGER, response_headers TEXT NOT NULL, response BLOB NOT NULL, chunks TEXT NOT NULL,
+      error TEXT, started_ms INTEGER NOT NULL, ended_ms INTEGER NOT NULL, PRIMARY KEY(run_id, n)) STRICT
+    """,
+    "CREATE VIRTUAL TABLE words USING fts5(body, tokenize = 'unicode61 remove_diacritics 2')",
+)
+
+MIGRATIONS: Sequence[Sequence[str]] = (_FIRST,)
+"""Step n leads from version n to n + 1. Released steps never change; what is new is a further step."""
+
+VERSION = len(MIGRATIONS)
+
+
+def bring_up_to_date(connection: sqlite3.Connection) -> None:
+    """Make the tables, or migrate older ones, in one transaction. Raises `SessionError` for a newer file."""
+    if _version(connection) == VERSION:
+        return
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        found = _version(connection)  # again: another process may have been faster
+        if found > VERSION:
+            raise SessionError(
+                f"it was written by a newer Glassloop (schema {found}, this one knows {VERSION}): "
+                "upgrade Glassloop, or name another file"
+            )
+        for step in MIGRATIONS[found:]:
+            for statement in step:
+                connection.execute(statement)
+        connection.execute(
+            "INSERT INTO meta VALUES ('schema_version', ?) ON CONFLICT DO UPDATE SET v = excluded.v",
+            (str(VERSION),),
+        )
+        connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+        connection.execute("COMMIT")
+    except BaseException:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise
+
+
+def _version(connection: sqlite3.Connection) -> int:
+    """0 for an empty file. Raises `SessionError` for a file that is not ours or was tampered with."""
+    objects = dict(connection.execute("SELECT name, type FROM sqlite_master"))
+    if not objects:
+        return 0
+    (application,) = connection.execute("PRAGMA application_id").fetchone()
+    if application != APPLICATION_ID or "meta" not in objects:
+        raise SessionError("it is another program's database: name another file")
+    active = sorted(name for name, kind in objects.items() if kind in ("trigger", "view"))
+    if active:
+        raise SessionError(f"it holds {active[0]!r}, which Glassloop never makes: somebody changed the file")
+    row = connection.execute("SELECT v FROM meta WHERE k = 'schema_version'").fetchone()
+    if row is None or not row[0].isdecimal():
+        raise SessionError("its schema version is missing: it is damaged")
+    return int(row[0])

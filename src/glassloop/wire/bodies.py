@@ -1,0 +1,106 @@
+"""Where things are in a decoded body: its choices, a message, an error. What they mean is decided elsewhere."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+
+from glassloop.core.entries import JSON
+from glassloop.wire import strictjson
+
+MAX_QUOTED = 64 * 1024
+"""Bytes or characters of a body that a failure keeps for people to read."""
+
+BODY_DECODER = json.JSONDecoder(strict=False, parse_constant=lambda name: None)
+"""For what an endpoint wrote: raw control characters pass, and NaN (in log probabilities) is null."""
+
+scan_value: Callable[[str, int], tuple[JSON, int]] = BODY_DECODER.scan_once  # type: ignore[attr-defined]
+"""`BODY_DECODER.raw_decode` without its checks: the value at a position that holds one, and the position after it."""
+
+_ENVELOPES = ("data", "result", "response", "body", "output", "completion")
+
+
+def unwrapped(obj: JSON) -> Mapping[str, JSON]:
+    """The completion inside a list of one, or inside a gateway's envelope. {} for what is no object."""
+    for _ in range(3):
+        if isinstance(obj, list) and len(obj) == 1:
+            obj = obj[0]
+        if not isinstance(obj, dict) or obj.get("choices") is not None:
+            break
+        inside = next((obj[key] for key in _ENVELOPES if _holds_completion(obj.get(key))), None)
+        if inside is None:
+            break
+        obj = inside
+    return obj if isinstance(obj, dict) else {}
+
+
+def _holds_completion(value: JSON) -> bool:
+    if isinstance(value, list) and len(value) == 1:
+        value = value[0]
+    return isinstance(value, dict) and bool(value.get("choices") or _holds_completion(value.get("data")))
+
+
+def choices_of(body: Mapping[str, JSON]) -> list[Mapping[str, JSON]]:
+    """The choices; a lone object counts as one, and so does a message that stands where choices should be."""
+    choices = body.get("choices")
+    if isinstance(choices, dict):
+        choices = [choices]
+    if isinstance(choices, list):
+        return [choice for choice in choices if isinstance(choice, dict)]
+    message = body.get("message")
+    if isinstance(message, dict) and message.keys() & {"role", "content", "tool_calls"}:
+        return [body]
+    return []
+
+
+def error_in(body: Mapping[str, JSON]) -> bool:
+    """Whether the object reports an error, in any of the shapes in which endpoints do."""
+    if _means_error(body.get("error")) or _means_error(body.get("errors")):
+        return True
+    choices = body.get("choices")
+    if choices:
+        return isinstance(choices, list) and any(
+            isinstance(choice, dict) and _means_error(choice.get("error")) for choice in choices
+        )
+    status = body.get("base_resp")
+    if isinstance(status, dict) and status.get("status_code"):
+        return True
+    return body.get("object") == "error" or body.get("type") == "error" or body.get("success") is False
+
+
+def says_error(body: Mapping[str, JSON]) -> bool:
+    """Whether an object without choices may be an error: it says something where errors say what went wrong."""
+    return any(isinstance(body.get(key), (str, list)) and body[key] for key in _ERROR_TEXTS)
+
+
+_ERROR_TEXTS = ("detail", "message", "msg", "error_msg", "error_message", "errorMessage")
+"""Keys under which an object without choices says what went wrong."""
+
+
+def _means_error(value: JSON) -> bool:
+    """An error field that says something: gateways also send null, "", {} and objects of empty fields."""
+    if isinstance(value, dict):
+        return any(_means_error(item) for item in value.values())
+    if isinstance(value, list):
+        return any(_means_error(item) for item in value)
+    return bool(value)
+
+
+def message_of(choice: Mapping[str, JSON]) -> Mapping[str, JSON]:
+    """A choice's message: `message`, else `delta`, else the choice itself where it holds one's fields."""
+    for key in ("message", "delta"):
+        value = choice.get(key)
+        if isinstance(value, dict) and value:
+            return value
+        if isinstance(value, str) and value:
+            return {"role": "assistant", "content": value}
+    if isinstance(choice.get("text"), str):
+        return {"role": "assistant", "content": choice["text"]}
+    return {
+        key: choice[key] for key in ("role", "content", "tool_calls", "reasoning_content") if key in choice
+    }
+
+
+def quoted(value: JSON) -> str:
+    """A decoded body as text for people, at most `MAX_QUOTED` characters."""
+    return strictjson.without_surrogates(json.dumps(value, ensure_ascii=False))[:MAX_QUOTED]

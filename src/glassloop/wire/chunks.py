@@ -1,0 +1,288 @@
+"""The chunks of a streamed completion → deltas while they come and, at the end, the same `Reply` as from one body.
+
+The chunks are merged into one completion object, which `completion` reads. What a person may see while
+the model still speaks is `shown`'s business.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+
+from glassloop.core.entries import JSON, Mend, Reply
+from glassloop.core.events import Delta
+from glassloop.core.tools import ToolSpec
+from glassloop.wire.bodies import (
+    BODY_DECODER,
+    choices_of,
+    error_in,
+    message_of,
+    quoted,
+    says_error,
+    scan_value,
+    unwrapped,
+)
+from glassloop.wire.completion import Failure, content_text, incomplete, read_completion
+from glassloop.wire.finish import finish_kind, finish_word
+from glassloop.wire.merging import MergedMessage
+from glassloop.wire.reasoning import reasoning_of
+from glassloop.wire.shown import Shown, coalesced
+from glassloop.wire.sse import ServerEvent
+from glassloop.wire.usage import usage_object
+
+_META_FIELDS = ("id", "model", "created", "system_fingerprint", "provider", "service_tier")
+_CHOICE_FIELDS = ("native_finish_reason", "finish_details")
+_STREAM_STARTS = ("data:", "event:", "id:", "retry:", ":")
+_END = re.compile(r'"?\[DONE\]"?|DONE\b', re.IGNORECASE)
+_GLUE = re.compile(r"(?:\s|data:|\x1e)*")
+"""What may stand between two JSON values of one event."""
+
+
+@dataclass(slots=True)
+class _Choice:
+    """One choice under construction."""
+
+    message: MergedMessage
+    finish: str | None = None
+    fields: dict[str, JSON] = field(default_factory=dict)
+
+
+class Chunks:
+    """Takes the events of one streamed completion in order."""
+
+    def __init__(self, tools: Mapping[str, ToolSpec], tool_mode: str) -> None:
+        self._tools = tools
+        self._tool_mode = tool_mode
+        self._shown = Shown(tools, tool_mode)
+        self._choices: dict[int, _Choice] = {}
+        self._leader: _Choice | None = None  # the one whose content is shown
+        self._plain: Mapping[str, list[str]] = {}  # texts of the first choice, to which ordinary chunks add
+        self._meta: dict[str, JSON] = {}
+        self._counts: dict[str, JSON] = {}
+        self._last_object: JSON = None
+        self._error: JSON = None
+        self._complaint: JSON = None  # what may be an error: it decides if the reply stays incomplete
+        self._broken = False  # a chunk was cut
+        self._noise = 0  # data that is no JSON and never was meant to be
+        self.ended = False
+
+    @property
+    def began(self) -> bool:
+        """Whether there was any choice."""
+        return bool(self._choices)
+
+    @property
+    def failed(self) -> bool:
+        """Whether there was an error."""
+        return self._error is not None
+
+    @property
+    def saw_content(self) -> bool:
+        """Whether any content, reasoning or call has come."""
+        return any(choice.message for choice in self._choices.values())
+
+    @property
+    def done(self) -> bool:
+        """Whether a finish reason or the end marker has come."""
+        return self.ended or any(choice.finish for choice in self._choices.values())
+
+    def read(self, events: Iterable[ServerEvent]) -> list[Delta]:
+        """Merge the events' chunks; what may be shown of them by now."""
+        deltas: list[Delta] = []
+        run: list[str] = []  # of ordinary chunks with text in the same field, shown at once
+        run_field = ""
+        for name, data in events:
+            chunk = self._whole_object(data)
+            field = "" if chunk is None or name else self._plain_field(chunk)
+            if run and field != run_field:
+                deltas += self._show(run_field, run)
+                run = []
+            if field:
+                run_field = field
+                run.append(self._plain[field][-1])
+                continue
+            for obj in self._objects(name, data) if chunk is None else (chunk,):
+                self._object(name, obj, deltas)
+        if run:
+            deltas += self._show(run_field, run)
+        return coalesced(deltas)
+
+    def read_list(self, chunks: list[JSON]) -> list[Delta]:
+        """Merge chunks that came as one JSON list, which is complete with its bracket."""
+        deltas: list[Delta] = []
+        for chunk in chunks:
+            self._object("", chunk, deltas)
+        self.ended = True
+        return deltas
+
+    def finish_shown(self) -> list[Delta]:
+        """What was held back and turned out to be text, when all has come."""
+        return self._shown.finish(any(choice.message.has_calls() for choice in self._choices.values()))
+
+    def _show(self, field: str, texts: list[str]) -> list[Delta]:
+        text = "".join(texts)
+        return self._shown.content(text) if field == "content" else self._shown.reasoning(text)
+
+    def _whole_object(self, data: str) -> dict[str, JSON] | None:
+        """The one object that the data is, read the quick way. None for anything else."""
+        try:
+            chunk, end = scan_value(data, 0)
+        except (ValueError, StopIteration, RecursionError):
+            return None
+        return chunk if end == len(data) and isinstance(chunk, dict) else None
+
+    def _plain_field(self, chunk: Mapping[str, JSON]) -> str:
+        """Merge the most ordinary chunk, because there are so many: more text in one field of the first choice.
+
+        Returns that field; "" for any other chunk, which is left alone.
+        """
+        try:
+            [choice] = chunk["choices"]
+            [(field, text)] = [item for item in choice["delta"].items() if item[1] and item[0] != "role"]
+            if (
+                type(text) is not str
+                or choice.get("index")
+                or choice.get("finish_reason")
+                or choice.get("error")
+                or chunk.get("usage")
+                or chunk.get("error")
+            ):
+                return ""
+            self._plain[field].append(text)
+        except (ValueError, KeyError, TypeError, AttributeError):
+            return ""
+        return str(field)
+
+    def _objects(self, name: str, data: str) -> Iterator[JSON]:
+        """The JSON values in an event's data: usually one, sometimes glued together, sometimes none."""
+        position = 0
+        while True:
+            position = _GLUE.match(data, position).end()  # type: ignore[union-attr]  # it matches anything
+            if position == len(data):
+                return
+            if end := _END.match(data, position):
+                self.ended = True
+                position = end.end()
+                continue
+            try:
+                value, position = BODY_DECODER.raw_decode(data, position)
+            except (ValueError, RecursionError):
+                self._unreadable(name, data[position:])
+                return
+            yield value
+
+    def _unreadable(self, name: str, data: str) -> None:
+        if name == "error":
+            self._error = {"error": {"message": data}}
+        elif data.startswith(("{", "[")):
+            self._broken = True
+        else:
+            self._noise += 1
+
+    def _object(self, name: str, obj: JSON, deltas: list[Delta]) -> None:
+        if isinstance(obj, list) and len(obj) > 1:
+            for part in obj:
+                self._object(name, part, deltas)
+            return
+        if isinstance(obj, str):
+            obj = _decoded(obj)
+        body = unwrapped(obj)
+        self._last_object = obj
+        choices = choices_of(body)
+        if name == "error" or error_in(body):
+            self._error = self._error or obj
+        elif not choices and says_error(body):
+            self._complaint = obj
+        for key, value in (usage_object(body) or {}).items():
+            if value is not None:
+                self._counts[key] = value
+        for key in _META_FIELDS:
+            if body.get(key) and key not in self._meta:
+                self._meta[key] = body[key]
+        for choice in choices:
+            self._choice(choice, deltas)
+
+    def _choice(self, choice: Mapping[str, JSON], deltas: list[Delta]) -> None:
+        index = choice.get("index")
+        state = self._choices.setdefault(
+            index if isinstance(index, int) else 0, _Choice(MergedMessage(self._tools))
+        )
+        finish = finish_word(choice.get("finish_reason"))
+        if finish and finish_kind(state.finish) not in ("failed", "cut_off"):
+            state.finish = finish
+        state.fields |= {key: choice[key] for key in _CHOICE_FIELDS if choice.get(key)}
+        delta = _delta_of(choice, state.message)
+        state.message.add(delta)
+        reasoning, _ = reasoning_of(delta)
+        text, _ = content_text(delta)
+        if self._leader is None and text:
+            self._leader = state
+        if reasoning and self._leader in (None, state):
+            deltas += self._shown.reasoning(reasoning)
+        if text and self._leader is state:
+            deltas += self._shown.content(text)
+        if self._leader not in (None, self._choices.get(0)):
+            self._plain = {}
+        elif state is self._choices.get(0):
+            self._plain = state.message.plain_texts()
+
+    def verdict(self, raw: str) -> Reply | Failure:
+        """What came of all chunks. `raw` is the beginning of the body, for a failure to quote."""
+        error = self._error or (None if self.done else self._complaint)
+        if not self._choices:
+            return self._nothing_said(error, raw)
+        reply = read_completion(self._completion(), self._tools, tool_mode=self._tool_mode)
+        if error is not None:
+            partial = reply.partial if isinstance(reply, Failure) else incomplete(reply)
+            return Failure(error, quoted(error), "error_object", partial)
+        if isinstance(reply, Failure):
+            return reply
+        if not self.done or (self._broken and reply.tool_calls):
+            return Failure(None, raw, "cut_off", incomplete(reply))
+        if self._broken or self._noise:
+            reply = replace(
+                reply, mends=(*reply.mends, Mend("unreadable_chunk", "a chunk that is no JSON was left out"))
+            )
+        return reply
+
+    def _completion(self) -> dict[str, JSON]:
+        """All chunks as one completion object."""
+        choices = [
+            {
+                "index": index,
+                "message": state.message.message(),
+                "finish_reason": state.finish,
+                **state.fields,
+            }
+            for index, state in sorted(self._choices.items())
+        ]
+        return {**self._meta, "choices": choices, "usage": self._counts or None}
+
+    def _nothing_said(self, error: JSON, text: str) -> Failure:
+        if error is not None:
+            return Failure(error, quoted(error), "error_object")
+        if not text.strip("\ufeff\0 \t\r\n"):
+            return Failure(None, text, "empty_body")
+        if self._last_object is not None or self.ended:
+            return Failure(self._last_object, text, "no_choices")
+        is_stream = text.lstrip("\ufeff\0 \t\r\n").startswith(_STREAM_STARTS)
+        return Failure(None, text, "cut_off" if is_stream else "not_json")
+
+
+def _decoded(text: str) -> JSON:
+    """A chunk that was encoded twice."""
+    try:
+        return BODY_DECODER.decode(text)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _delta_of(choice: Mapping[str, JSON], merged: MergedMessage) -> Mapping[str, JSON]:
+    """A choice's delta; a whole message in its place counts only where no delta came before it."""
+    delta = choice.get("delta")
+    if isinstance(delta, dict) and delta:
+        return delta
+    if isinstance(delta, str):
+        return {"content": delta}
+    return {} if merged and "text" not in choice else message_of(choice)

@@ -1,0 +1,63 @@
+"""Finish reasons: each endpoint has its own words, and only a few of them decide anything."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Literal
+
+from glassloop.core.entries import JSON
+
+FinishKind = Literal["failed", "cut_off", "filtered", "unclear"]
+
+_FINISH_KINDS: Sequence[tuple[FinishKind, Sequence[str]]] = (
+    (
+        "failed",
+        ("error", "fail", "malformed", "abort", "overload", "unavailable", "exception", "unexpected_"),
+    ),
+    ("failed", ("cancel", "insufficient_", "timeout", "interrupt")),
+    (
+        "cut_off",
+        ("length", "max_tok", "maxtok", "max_output", "max_completion", "token_limit", "context_window"),
+    ),
+    ("cut_off", ("truncat", "incomplete")),
+    (
+        "filtered",
+        ("filter", "safety", "sensitive", "recitation", "blocklist", "prohibited", "spii", "guardrail"),
+    ),
+)
+"""Parts of the words that endpoints use, since each has its own. The first kind that matches decides."""
+
+
+def finish_kind(reason: str | None) -> FinishKind:
+    """What a finish reason means for the turn: most say nothing that its body does not say."""
+    word = (reason or "").lower().replace("-", "_").replace(" ", "_")
+    for kind, marks in _FINISH_KINDS:
+        if any(mark in word for mark in marks):
+            return kind
+    return "unclear"
+
+
+def finish_word(value: JSON) -> str | None:
+    """A finish reason as a word; null, "" and "null" are none."""
+    if isinstance(value, dict):
+        value = value.get("type") or value.get("reason")
+    if not isinstance(value, str) or value.strip().lower() in ("", "null", "none"):
+        return None
+    return value
+
+
+def finish_of(choices: Sequence[Mapping[str, JSON]]) -> tuple[str | None, FinishKind]:
+    """The choices' finish reason and what it means. A word that fails or blocks the turn outweighs all others,
+    also one of the upstream's that a router relabelled."""
+    words = [
+        word
+        for key in ("finish_reason", "finish_details", "native_finish_reason")
+        for choice in choices
+        if (word := finish_word(choice.get(key)))
+    ]
+    kinds = [finish_kind(word) for word in words]
+    decisive = next(
+        (kind for kind in ("failed", "cut_off") if kind in kinds), kinds[0] if kinds else "unclear"
+    )
+    named = next((word for word, kind in zip(words, kinds, strict=True) if kind == decisive), None)
+    return named, decisive
