@@ -1,7 +1,10 @@
 """Settings that all tests share. Fixtures live beside the tests that use them."""
 
 import os
+import tempfile
+from collections.abc import Iterator
 
+import pytest
 from hypothesis import HealthCheck, settings
 
 # Here: new examples every time, kept in .hypothesis when they fail. In CI: the same examples on every run,
@@ -9,3 +12,12 @@ from hypothesis import HealthCheck, settings
 settings.register_profile("here", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("ci", parent=settings.get_profile("here"), derandomize=True, print_blob=True)
 settings.load_profile("ci" if os.environ.get("CI") else "here")
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _no_one_elses_data() -> Iterator[None]:
+    """What tests learn and keep goes to a folder of their own, never to the user's."""
+    with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
+        patch.setenv("GLASSLOOP_DATA_DIR", f"{folder}/data")
+        patch.setenv("GLASSLOOP_CONFIG_DIR", f"{folder}/config")
+        yield

@@ -48,6 +48,7 @@ async def _cancel_all() -> None:
     for task in tasks:
         task.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)
+    await asyncio.get_running_loop().shutdown_asyncgens()  # where endpoints close their connections
 
 
 def submit(work: Coroutine[Any, Any, T]) -> concurrent.futures.Future[T]:

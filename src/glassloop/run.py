@@ -7,7 +7,6 @@ verdicts, decisions, intents of all calls in one transaction, execution, results
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterator, Sequence
@@ -16,26 +15,26 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from glassloop.core import errors
-from glassloop.core.entries import Mend, Note, Reply, Text, ToolCall, ToolResult, User, refused, unknown
+from glassloop.core.entries import Mend, Note, Reply, ToolCall, ToolResult, User, refused, unknown
 from glassloop.core.errors import EndpointError, GlassloopError
 from glassloop.core.events import (
     ApprovalAsked,
     ApprovalDecided,
+    Delta,
     Event,
     Mended,
     ModelFinished,
     ModelGaveUp,
     ModelStarted,
     Noted,
+    ReasoningDelta,
     Received,
     RunStarted,
+    TextDelta,
     ToolFinished,
-    ToolProgress,
-    ToolStarted,
 )
 from glassloop.core.journal import (
     Cancelled,
-    Intent,
     Journal,
     Journaled,
     ModelFailed,
@@ -55,15 +54,14 @@ from glassloop.core.steps import (
     PrepareCalls,
 )
 from glassloop.core.tools import Decision, Verdict
+from glassloop.hands import INTERRUPTED, Hands, effect_of
 from glassloop.models.model import Model, ModelRequest
-from glassloop.tools.tool import ToolContext
 from glassloop.tools.toolbox import Tools
 
 Approve = Callable[[Verdict], "Awaitable[Decision | bool | None] | Decision | bool | None"]
 """Asked about a call that needs a person's word. May be a coroutine function. None: nobody can say
 now; the run is suspended as `waiting_approval`, and running its session again asks anew."""
 
-_INTERRUPTED = "Interrupted by the user."
 _LEFT = "Not run: the user said something else before this call was allowed to start."
 
 
@@ -215,7 +213,7 @@ class Driver:
             failed = ModelFailed(
                 type(error).__name__,
                 str(error),
-                getattr(error, "partial", None),
+                error.partial,
                 getattr(error, "window", None),
             )
             self.emit(ModelGaveUp(step.seq, str(error)))
@@ -229,11 +227,14 @@ class Driver:
         specs = () if step.purpose == "final" else self.tools.specs
         request = ModelRequest(step.entries, specs, self.settings, step.purpose)
         began = time.monotonic()
+        shown = False
         with self._effect():
             async with aclosing(self.model.stream(request, self.recorder)) as said:
                 async for one in said:
                     if isinstance(one, Reply):
                         self._relax_tool_choice(one)
+                        if not shown:
+                            self._show_whole(one)
                         for mend in one.mends:
                             self.emit(Mended(mend))
                         self.emit(ModelFinished(step.seq, one, time.monotonic() - began))
@@ -242,8 +243,16 @@ class Driver:
                         self.mends.append(one)
                         self.emit(Mended(one))
                     else:
+                        shown = (shown or isinstance(one, Delta)) and not getattr(one, "discard", False)
                         self.emit(one)
         raise errors.EmptyReply(f"{self.model.name} ended without a reply: its stream() must say one last")
+
+    def _show_whole(self, reply: Reply) -> None:
+        """A reply that came in one piece is shown in one piece: a screen needs to know only deltas."""
+        if reply.reasoning:
+            self.emit(ReasoningDelta(reply.reasoning))
+        if reply.text:
+            self.emit(TextDelta(reply.text))
 
     def _relax_tool_choice(self, reply: Reply) -> None:
         """A forced call would be forced again in every round, and the run could never end."""
@@ -300,43 +309,24 @@ class Driver:
 
     async def _call_tools(self, step: CallTools) -> bool:
         """Run what may run. False: a call was started before a crash and may have taken effect; a person must look."""
-        started = {intent.seq for intent in self.opened.intents}
         to_run = [one for one in step.operations if one.result is None and one.verdict is not None]
-        if any(one.seq in started and one.seq in self._open and _once(one) for one in to_run):
-            self.finish = Finish(step.seq, "needs_review")
-            return False
         decided = [(one, one.result) for one in step.operations if one.result is not None]
         self._open = {one.seq: one.call for one in step.operations}
-        intents = [self._intent(one) for one in to_run if one.verdict and one.verdict.effect != "read"]
+        started = {intent.seq for intent in self.opened.intents}
+        if any(one.seq in started and effect_of(one) == "once" for one in to_run):
+            self.finish = Finish(step.seq, "needs_review")
+            return False
+        hands = Hands(self.tools, self.run_id, self.start.agent, self.emit, self._effect, self._results)
+        intents = [hands.intent(one) for one in to_run if effect_of(one) != "read"]
         if intents:
             await self.journal.intend(self.run_id, intents)
         if decided:
             await self._results(decided)
-        running: dict[asyncio.Task[ToolResult], Operation] = {}
-        try:
-            for batch in self._batches(to_run):
-                running = {asyncio.create_task(self._execute(one)): one for one in batch}
-                await self._collect(running)
-        except asyncio.CancelledError:
-            await self._stop_tools(running)
-            raise
+        await hands.run(to_run)
         return True
 
-    def _batches(self, operations: Sequence[Operation]) -> list[list[Operation]]:
-        """All at once, unless one of them must not run beside others: then one after the other."""
-        if any(self.tools.is_sequential(one.call.name) for one in operations):
-            return [[one] for one in operations]
-        return [list(operations)] if operations else []
-
-    async def _collect(self, running: dict[asyncio.Task[ToolResult], Operation]) -> None:
-        """Results that finish together share one commit."""
-        pending = set(running)
-        while pending:
-            with self._effect():
-                done, pending = await asyncio.wait(pending, return_when=asyncio.FIRST_COMPLETED)
-            await self._results([(running[task], task.result()) for task in done])
-
     async def _results(self, results: Sequence[tuple[Operation, ToolResult]]) -> None:
+        """Write down results that finished together in one commit, then let the loop see them."""
         results = sorted(results, key=lambda pair: pair[0].seq)
         records = [self._record(one.seq, result) for one, result in results]
         await self.journal.commit(self.run_id, records)
@@ -345,51 +335,10 @@ class Driver:
             self.controller.feed(record)
             self.emit(ToolFinished(one.seq, one.call, result))
 
-    async def _execute(self, one: Operation) -> ToolResult:
-        assert one.verdict is not None
-        self.emit(ToolStarted(one.seq, one.call, one.verdict.arguments))
-        try:
-            return await self.tools.execute(one.verdict, self._context(one))
-        except (
-            Exception
-        ) as error:  # a wrapper around Tools may raise: to the model, that is this call's failure
-            text = f"{type(error).__name__}: {error}"
-            return ToolResult(one.call.id, one.call.name, (Text(text),), "error")
-
-    def _context(self, one: Operation) -> ToolContext:
-        return ToolContext(
-            run_id=self.run_id,
-            seq=one.seq,
-            call_id=one.call.id,
-            key=self._key(one.seq),
-            agent=self.start.agent,
-            progress=lambda text: self.emit(ToolProgress(one.seq, text)),
-        )
-
-    def _intent(self, one: Operation) -> Intent:
-        assert one.verdict is not None
-        return Intent(one.seq, one.call, one.verdict.arguments, one.verdict.effect, self._key(one.seq))
-
-    def _key(self, seq: int) -> str:
-        return hashlib.sha256(f"{self.run_id}\x1f{seq}".encode()).hexdigest()
-
     # ── cancelling ───────────────────────────────────────────────────────
 
-    async def _stop_tools(self, running: dict[asyncio.Task[ToolResult], Operation]) -> None:
-        """Stop what runs; each gets the result that is true of it."""
-        for task in running:
-            task.cancel()
-        await asyncio.gather(*running, return_exceptions=True)
-        results = []
-        for task, one in running.items():
-            if one.seq in self._open:
-                finished = not task.cancelled() and task.exception() is None
-                results.append((one, task.result() if finished else _interrupted(one)))
-        if results:
-            await self._results(results)
-
     async def _close_after_cancel(self) -> None:
-        await self._close_open_calls(_INTERRUPTED)
+        await self._close_open_calls(INTERRUPTED)
         await self._happened(self.controller.next().seq, Cancelled())
         step = self.controller.next()
         self.finish = step if isinstance(step, Finish) else Finish(step.seq, "cancelled")
@@ -401,11 +350,3 @@ class Driver:
             unsure = effects.get(seq) == "once"
             await self._happened(seq, unknown(call) if unsure else refused(call, why))
         self._open.clear()
-
-
-def _once(one: Operation) -> bool:
-    return one.verdict is not None and one.verdict.effect == "once"
-
-
-def _interrupted(one: Operation) -> ToolResult:
-    return unknown(one.call) if _once(one) else refused(one.call, _INTERRUPTED)

@@ -147,6 +147,33 @@ def test_a_reader_that_leaves_early_is_no_news(tmp_path: Path, extra: list[str])
     assert b"error" not in err
 
 
+@pytest.mark.parametrize(
+    ("redirection", "code", "words"),
+    [
+        (">/dev/full", 1, "No space left on device"),
+        (">&-", 0, "· round 1"),
+        ("2>&-", 0, ""),
+        ("<&-", 0, "· round 1"),
+    ],
+)
+def test_odd_standard_streams_are_no_mistake_of_glassloop(
+    tmp_path: Path, redirection: str, code: int, words: str
+) -> None:
+    with ChatServer([says("ok")]) as server:
+        line = f'exec "$@" {redirection}'
+        done = subprocess.run(
+            ["/bin/sh", "-c", line, "sh", *PROGRAM, "run", *model(server), "hi"],
+            cwd=tmp_path,
+            env=environment(tmp_path),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=90,
+        )
+    assert done.returncode == code
+    assert words in done.stderr.decode()
+    assert b"Traceback" not in done.stderr
+
+
 # ── Bad input ────────────────────────────────────────────────────────────────────────────────────────
 
 HTML = Raw(

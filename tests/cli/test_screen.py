@@ -74,7 +74,7 @@ CASES: dict[str, tuple[list[Event], list[str]]] = {
     "a mend": ([Mended(Mend("args.fence", "a fence\nwas removed"))], ["~ mended args.fence: a fence was removed"]),
     "a retry": (
         [Retrying("HTTP 503", 2, 1.5)],
-        ["↻ asking again in 1.5 s (try 2): HTTP 503"],
+        ["↻ asking again in 1.5 s (retry 2): HTTP 503"],
     ),
     "something learned": (
         [Learned("no_tools", "tools are described in text", "tools: unsupported")],

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import asyncio
 import os
+import time
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
@@ -23,10 +24,23 @@ from glassloop.models.profiles import ProfileStore
 from glassloop.testing.quirks import Quirk, QuirkServer, Run, load, serve
 from glassloop.tools.tool import tool
 
+FAR = 45 * 86_400
+
+
+def with_a_reset_that_stays_far(quirk: Quirk) -> Quirk:
+    """A moment in a header is moved with today's date, or an entry would mean something else next year."""
+    headers = quirk.wire.get("headers", {})
+    value = headers.get("x-ratelimit-reset", "")
+    if len(value) < len("1800000000"):
+        return quirk
+    moment = str(int(time.time() + FAR)) + "0" * (len(value) - len("1800000000"))
+    return replace(quirk, wire={**quirk.wire, "headers": {**headers, "x-ratelimit-reset": moment}})
+
+
 CATALOGUE = Path(
     os.environ.get("GLASSLOOP_QUIRKS") or Path(__file__).parents[3] / "shared/quirks/quirks.jsonl"
 )
-QUIRKS = load(CATALOGUE) if CATALOGUE.exists() else []
+QUIRKS = [with_a_reset_that_stays_far(quirk) for quirk in load(CATALOGUE)] if CATALOGUE.exists() else []
 WAYS = ("streamed", "whole")
 IMPATIENT = Deadlines(first_byte=5, silence=1.5)
 TOGETHER = 24

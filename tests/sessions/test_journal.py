@@ -60,17 +60,6 @@ def test_an_unfinished_run_is_continued_with_its_records_in_order_and_its_open_i
         Record(4, kit.result(second), 0.5),  # parallel calls end in any order
     ]
 
-    async def crash():
-        journal = SqliteJournal(path)
-        await kit.whole_run(journal, "run0")
-        await journal.open(kit.start("run1"))
-        await journal.commit("run1", records[:4])
-        await journal.intend("run1", [kit.intent(3, first), kit.intent(4, second, "idempotent")])
-        await journal.commit("run1", records[4:])
-        await journal._submit(
-            lambda connection: connection.execute("UPDATE session SET owner = NULL")
-        ) and None
-
     async def crash_and_resume():
         journal = SqliteJournal(path)
         await kit.whole_run(journal, "run0")
@@ -190,17 +179,23 @@ def test_an_intent_written_again_is_a_further_attempt(journal, path):
     assert query(path, "SELECT attempt, state, effect, key FROM op") == [(3, "intent", "idempotent", "key-2")]
 
 
-def test_a_round_takes_two_transactions(journal, path):
+@pytest.mark.parametrize(("effect", "transactions"), [("once", 2), ("read", 1)])
+def test_a_round_takes_two_transactions_and_one_where_nothing_must_be_intended(journal, effect, transactions):
+    made, statements = kit.call(), []
+
     async def work():
         await journal.open(kit.start())
-        made = kit.call()
-        counted = []
-        await journal._submit_and_wait(
-            lambda connection: connection.set_trace_callback(counted.append)
-        ) if False else None
-        return made, counted
+        await journal.commit("run1", [Record(1, kit.result(kit.call(9)))])
+        journal._submit(lambda connection: connection.set_trace_callback(statements.append)).result()
+        await journal.commit("run1", [Record(2, kit.calling(made))])
+        await journal.commit("run1", [Record(3, Verdict(made, "ready", made.arguments, effect))])
+        if effect == "once":
+            await journal.intend("run1", [kit.intent(3, made)])
+        await journal.commit("run1", [Record(3, kit.result(made))])
 
     asyncio.run(work())
+    # The first COMMIT seen is that of the transaction in which the watching began.
+    assert statements.count("COMMIT") == 1 + transactions
 
 
 def test_what_a_cancelled_wait_has_queued_is_written_all_the_same(journal, path):

@@ -92,7 +92,9 @@ def minimax_m3(name, arguments):
 
 
 def step3(name, arguments):
-    values = "".join(f'<steptml:parameter name="{k}">{text(v)}</steptml:parameter>' for k, v in arguments.items())
+    values = "".join(
+        f'<steptml:parameter name="{k}">{text(v)}</steptml:parameter>' for k, v in arguments.items()
+    )
     return f'<｜tool_call_begin｜>function<｜tool_sep｜><steptml:invoke name="{name}">{values}</steptml:invoke><｜tool_call_end｜>'
 
 
@@ -114,9 +116,7 @@ def gemma(quote, opening, closing):
 
 
 def deepseek_v3(name, arguments):
-    return (
-        f"<｜tool▁call▁begin｜>function<｜tool▁sep｜>{name}\n```json\n{dump(arguments)}\n```<｜tool▁call▁end｜>"
-    )
+    return f"<｜tool▁call▁begin｜>function<｜tool▁sep｜>{name}\n```json\n{dump(arguments)}\n```<｜tool▁call▁end｜>"
 
 
 def deepseek_v31(name, arguments):
@@ -137,13 +137,15 @@ def mistral_args(calls):
 
 def mistral_ids(calls):
     return "".join(
-        f"[TOOL_CALLS]{name}[CALL_ID]{i:09d}[ARGS]{dump(arguments)}" for i, (name, arguments) in enumerate(calls)
+        f"[TOOL_CALLS]{name}[CALL_ID]{i:09d}[ARGS]{dump(arguments)}"
+        for i, (name, arguments) in enumerate(calls)
     )
 
 
 def command_r7b(calls):
     items = [
-        {"tool_call_id": str(i), "tool_name": name, "parameters": arguments} for i, (name, arguments) in enumerate(calls)
+        {"tool_call_id": str(i), "tool_name": name, "parameters": arguments}
+        for i, (name, arguments) in enumerate(calls)
     ]
     return "<|START_ACTION|>" + json.dumps(items, indent=4, ensure_ascii=False) + "<|END_ACTION|>"
 

@@ -2,6 +2,8 @@
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.textcalls.dialects import DIALECTS
+from tests.textcalls.kit import TOOLS, read_in_pieces, without_tail
 
 from glassloop.wire.textcalls import find_calls
 from glassloop.wire.textcalls.tokens import (
@@ -15,8 +17,6 @@ from glassloop.wire.textcalls.tokens import (
     SEPARATORS,
 )
 from glassloop.wire.textcalls.whole import SHAPES
-from tests.textcalls.dialects import DIALECTS
-from tests.textcalls.kit import TOOLS, read_in_pieces, without_tail
 
 CALL = ("write_note", {"path": "a.txt", "text": "b"})
 WORDS = [
@@ -60,12 +60,15 @@ def test_a_call_that_may_run_names_a_tool_or_stood_behind_a_control_token(text, 
 
 
 @settings(max_examples=200)
-@given(before=texts, dialect=st.sampled_from([d for d in DIALECTS if d.strict and not d.name.startswith("mistral")]))
+@given(
+    before=texts,
+    dialect=st.sampled_from([d for d in DIALECTS if d.strict and not d.name.startswith("mistral")]),
+)
 def test_a_marked_call_on_its_own_line_is_found_whatever_was_said_before(before, dialect):
     quotes = "`" in before or "~~~" in before
-    opened = any(word in before for word in (*OPENERS, *SHAPES, "<|channel|>", "<|start|>", "<|message|>", "<")) or any(
-        name in before for name in TOOLS
-    )
+    opened = any(
+        word in before for word in (*OPENERS, *SHAPES, "<|channel|>", "<|start|>", "<|message|>", "<")
+    ) or any(name in before for name in TOOLS)
     if not (quotes or opened):
         read = find_calls(f"{before}\n\n{dialect.render([CALL])}", TOOLS)
         assert [(call.name, call.arguments) for call in read.calls] == [CALL]

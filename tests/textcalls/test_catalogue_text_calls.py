@@ -1,10 +1,10 @@
 """Family D of the shared catalogue, and its neighbours in other families: whole, and streamed at every split."""
 
 import pytest
+from tests.textcalls.kit import QUIRKS, TOOLS, assert_same_in_pieces, calls_of, quirks
 
 from glassloop.wire.reasoning import split_thinking
 from glassloop.wire.textcalls import find_calls
-from tests.textcalls.kit import QUIRKS, TOOLS, assert_same_in_pieces, calls_of, quirks
 
 if not QUIRKS.exists():
     pytest.skip(f"the shared catalogue is not at {QUIRKS}", allow_module_level=True)
@@ -19,7 +19,9 @@ def test_text_calls_come_out_as_the_catalogue_says(quirk):
     text = message(quirk)["content"]
     read = assert_same_in_pieces(text, every_split=True)
     expect = quirk["expect"]
-    if expect["action"] == "feed_back":  # a call that cannot run: its problem, or its unknown name, goes to the model
+    if (
+        expect["action"] == "feed_back"
+    ):  # a call that cannot run: its problem, or its unknown name, goes to the model
         assert read.calls
         assert all(call.problem or call.name not in TOOLS for call in read.calls)
         return

@@ -7,11 +7,11 @@ import json
 from collections import defaultdict
 
 import pytest
+from tests.textcalls.kit import CORPORA, assert_same_in_pieces, calls_of, problems_of
 
 from glassloop.core.tools import ToolSpec
 from glassloop.wire.reasoning import split_thinking
 from glassloop.wire.textcalls import find_calls
-from tests.textcalls.kit import CORPORA, assert_same_in_pieces, calls_of, problems_of
 
 CORPUS = CORPORA / "text_calls.jsonl"
 if not CORPUS.exists():
@@ -80,7 +80,9 @@ REASON = {record: reason for reason, records in OURS.items() for record in recor
 def records():
     for line in CORPUS.read_text(encoding="utf-8").splitlines():
         record = json.loads(line)
-        if not record["family"].startswith("reasoning:"):  # these hold no calls; wire/reasoning is tested with them
+        if not record["family"].startswith(
+            "reasoning:"
+        ):  # these hold no calls; wire/reasoning is tested with them
             yield record
 
 
@@ -92,7 +94,9 @@ def type_of(value):
 def tools_of(record):
     if record["tools"]:
         functions = [tool.get("function", tool) for tool in record["tools"]]
-        return {f["name"]: ToolSpec(f["name"], "", f.get("parameters") or {"type": "object"}) for f in functions}
+        return {
+            f["name"]: ToolSpec(f["name"], "", f.get("parameters") or {"type": "object"}) for f in functions
+        }
     properties = defaultdict(dict)
     for call in record["expect"]["tool_calls"]:
         known = properties[call["name"]]

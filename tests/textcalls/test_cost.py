@@ -3,9 +3,9 @@
 import cProfile
 
 import pytest
+from tests.textcalls.kit import TOOLS
 
 from glassloop.wire.textcalls import TextCallReader
-from tests.textcalls.kit import TOOLS
 
 MEGABYTE = 1 << 20
 PIECE = 61
@@ -20,7 +20,10 @@ PATHOLOGICAL = {
     "openers with an endless name": "<tool_call>" + "x" * 50,
     "closers": "text </tool_call> ",
     "control tokens": "<|im_end|> and text ",
-    "one endless string": ('<tool_call>{"name": "write_note", "arguments": {"text": "', 'a </tool_call> \\" {[ '),
+    "one endless string": (
+        '<tool_call>{"name": "write_note", "arguments": {"text": "',
+        'a </tool_call> \\" {[ ',
+    ),
     "one endless value": ("<function=write_note><parameter=text>", "a </function> b </tool_call> c "),
     "tags that open no parameter": ("<function=write_note><parameter=text>", "<parameter=x "),
     "endless braces": ("<|tool_call>call:write_note{", '{a:"} '),
@@ -70,6 +73,8 @@ def test_twice_the_text_costs_twice_the_operations(name):
     assert_linear(name, MEGABYTE // 16)
 
 
-@pytest.mark.parametrize("name", ["one line", "one endless string", "bare JSON without an end", "stripped harmony"])
+@pytest.mark.parametrize(
+    "name", ["one line", "one endless string", "bare JSON without an end", "stripped harmony"]
+)
 def test_a_megabyte_costs_twice_the_operations_of_half_a_one(name):
     assert_linear(name, MEGABYTE)

@@ -3,10 +3,17 @@
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.textcalls.dialects import DIALECTS
+from tests.textcalls.kit import (
+    TOOLS,
+    assert_same_in_pieces,
+    calls_of,
+    problems_of,
+    read_in_pieces,
+    without_tail,
+)
 
 from glassloop.wire.textcalls import find_calls
-from tests.textcalls.dialects import DIALECTS
-from tests.textcalls.kit import TOOLS, assert_same_in_pieces, calls_of, problems_of, read_in_pieces, without_tail
 
 OSLO = ("get_weather", {"city": "Oslo"})
 ROME = ("get_weather", {"city": "Rome", "unit": "C"})
@@ -182,10 +189,16 @@ def values_for(dialect):
         st.tuples(st.just("write_note"), st.fixed_dictionaries({"path": string, "text": string})),
         st.tuples(st.just("add"), st.fixed_dictionaries({"a": integers, "b": integers})),
         st.tuples(st.just("list_cities"), st.just({})),
-        st.tuples(st.just("get_weather"), st.fixed_dictionaries({"city": string}, optional={"unit": st.sampled_from(["C", "F"])})),
+        st.tuples(
+            st.just("get_weather"),
+            st.fixed_dictionaries({"city": string}, optional={"unit": st.sampled_from(["C", "F"])}),
+        ),
         st.tuples(
             st.just("plan_route"),
-            st.fixed_dictionaries({"stops": st.lists(string.filter(bool), min_size=1, max_size=3)}, optional={"fast": st.booleans()}),
+            st.fixed_dictionaries(
+                {"stops": st.lists(string.filter(bool), min_size=1, max_size=3)},
+                optional={"fast": st.booleans()},
+            ),
         ),
     )
 

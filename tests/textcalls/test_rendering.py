@@ -1,10 +1,17 @@
 """Text mode: what a model without tool calling is told, and that its family's notation is read back."""
 
 import pytest
+from tests.textcalls.kit import TOOLS, calls_of
 
 from glassloop.core.entries import ToolCall
-from glassloop.wire.textcalls import FAMILIES, family_for, find_calls, render_calls, render_result, render_tools
-from tests.textcalls.kit import TOOLS, calls_of
+from glassloop.wire.textcalls import (
+    FAMILIES,
+    family_for,
+    find_calls,
+    render_calls,
+    render_result,
+    render_tools,
+)
 
 CALLS = (
     ToolCall("1", "write_note", {"path": "a.txt", "text": 'two\nlines, "quoted", it\'s ünïcode'}),
@@ -35,7 +42,9 @@ def test_the_prompt_names_every_tool_shows_the_notation_and_is_short(family):
     prompt = render_tools(family, list(TOOLS.values()))
     assert all(f'"{name}"' in prompt for name in TOOLS)
     assert FAMILIES[family].calls([("tool_name", {"argument": "value"})]) in prompt
-    schemas = sum(len(str(tool.parameters)) + len(tool.name) + len(tool.description) + 50 for tool in TOOLS.values())
+    schemas = sum(
+        len(str(tool.parameters)) + len(tool.name) + len(tool.description) + 50 for tool in TOOLS.values()
+    )
     assert len(prompt) < schemas + 500
 
 
@@ -61,7 +70,10 @@ def test_a_turn_without_calls_is_its_text():
 
 
 def test_an_unknown_mode_is_written_as_hermes():
-    assert render_calls("native", "", CALLS[1:2]) == '<tool_call>\n{"name": "add", "arguments": {"a": 5, "b": -7}}\n</tool_call>'
+    assert (
+        render_calls("native", "", CALLS[1:2])
+        == '<tool_call>\n{"name": "add", "arguments": {"a": 5, "b": -7}}\n</tool_call>'
+    )
 
 
 MODELS = {

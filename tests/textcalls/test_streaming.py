@@ -1,9 +1,9 @@
 """What is shown while an answer streams: never half a marker, and nothing later than it must be."""
 
 import pytest
+from tests.textcalls.kit import TOOLS, calls_of, read_in_pieces
 
 from glassloop.wire.textcalls import TextCallReader
-from tests.textcalls.kit import TOOLS, calls_of, read_in_pieces
 
 SHOWN_AT_ONCE = [
     "Hello",
@@ -46,7 +46,8 @@ def test_text_is_shown_as_soon_as_it_cannot_be_a_marker(text):
     assert (reader.feed(text + " z") + reader.feed("z\n")).rstrip() == text + " zz"
     read = reader.finish()
     assert read.content == text + " zz\n"
-    assert read.calls == () and read.mends == ()
+    assert read.calls == ()
+    assert read.mends == ()
 
 
 def first_shown(text):

@@ -94,7 +94,8 @@ def message_lines(error: BaseException) -> list[str]:
         case errors.GlassloopError():
             return [*_lines(str(error)), *_next_step(error)]
         case OSError():
-            return _lines(f"{error.strerror or error}: {error.filename}" if error.filename else str(error))
+            what = error.strerror or str(error)
+            return _lines(f"{what}: {error.filename}" if error.filename else what)
     return _unexpected(error)
 
 

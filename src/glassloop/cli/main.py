@@ -20,6 +20,7 @@ def run(arguments: list[str]) -> int:
     """Run one command line and return its exit code; what goes wrong is said on stderr."""
     from glassloop.cli.failures import exit_code_of, report
 
+    _open_what_is_closed()
     _speak_unicode()
     try:
         from glassloop.cli.app import app
@@ -32,6 +33,13 @@ def run(arguments: list[str]) -> int:
         return exit_code_of(error)
     finally:
         _let_go_of_stdout()
+
+
+def _open_what_is_closed() -> None:
+    """Started with a standard stream closed (`2>&-`), Python has None there; what is written then goes nowhere."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115
 
 
 def _speak_unicode() -> None:

@@ -14,7 +14,18 @@ from glassloop.cli.failures import color_of
 from glassloop.cli.safe_text import SafeStream, visible
 from glassloop.cli.screen import Line, Screen, Style
 from glassloop.config import Config
-from glassloop.core.events import Event, Finished, Learned, ReasoningDelta, Retrying, Switched, TextDelta
+from glassloop.core.events import (
+    Event,
+    Finished,
+    Learned,
+    Mended,
+    ModelFinished,
+    ReasoningDelta,
+    Retrying,
+    Switched,
+    TextDelta,
+    Warned,
+)
 
 COLORS: dict[Style, dict[str, str | bool]] = {
     "plain": {},
@@ -133,4 +144,4 @@ class Printer:
 
 def _keeps_text(event: Event) -> bool:
     """Whether the text shown so far may still be the final one after this event."""
-    return type(event).__name__ in ("ModelFinished", "Mended", "Warned")
+    return isinstance(event, ModelFinished | Mended | Warned)

@@ -134,7 +134,7 @@ def event_lines(event: Event) -> list[Line]:
             return [mend_line(event.mend)]
         case Retrying():
             wait = f" in {event.wait_seconds:.1f} s" if event.wait_seconds else ""
-            return [Line(f"↻ asking again{wait} (try {event.attempt}): {one_line(event.reason)}", "mend")]
+            return [Line(f"↻ asking again{wait} (retry {event.attempt}): {one_line(event.reason)}", "mend")]
         case Learned():
             words = f" (it said: {one_line(event.words)})" if event.words else ""
             return [Line(f"↻ learned: {one_line(event.change)}{words}", "mend")]

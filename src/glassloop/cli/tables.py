@@ -7,7 +7,10 @@ from collections.abc import Iterable, Sequence
 
 from glassloop.cli.failures import color_of
 from glassloop.cli.printing import width_of_terminal
-from glassloop.cli.safe_text import one_line
+from glassloop.cli.safe_text import one_line, wrapped
+
+NARROW = 50
+"""Below this many columns a row is a paragraph."""
 
 
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
@@ -15,6 +18,13 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
     if not sys.stdout.isatty():
         for row in rows:
             print("\t".join(one_line(cell) for cell in row))
+        return
+    width = width_of_terminal(sys.stdout)
+    if width < NARROW:
+        for first, *others in rows:
+            print(one_line(first))
+            for line in wrapped(", ".join(one_line(cell) for cell in others), width - 2):
+                print(f"  {line}")
         return
     from rich import box
     from rich.console import Console
@@ -27,5 +37,5 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
         table.add_column(name, overflow="fold", ratio=1 if last else None, style="" if number else "cyan")
     for row in rows:
         table.add_row(*(Text(one_line(cell)) for cell in row))
-    console = Console(width=width_of_terminal(sys.stdout), no_color=not color_of(sys.stdout), highlight=False)
+    console = Console(width=width, no_color=not color_of(sys.stdout), highlight=False)
     console.print(table)

@@ -66,7 +66,7 @@ def load(
     `folder` is the working folder and `environ` the environment; by default those of this process. Raises
     `ConfigError`, naming file and field, for what cannot be understood or may not be.
     """
-    folder = folder or Path.cwd()
+    folder = folder or _working_folder()
     environ = os.environ if environ is None else environ
     sources, slots = _read(folder, environ, {MODEL: model or "", BASE_URL: base_url or ""})
     connection = connect(sources, slots)
@@ -89,6 +89,13 @@ def load(
         sources=_origins(sources, connection),
         warnings=(*_file_warnings(sources), *connection.warnings, *tool_warnings, *rule_warnings),
     )
+
+
+def _working_folder() -> Path:
+    try:
+        return Path.cwd()
+    except FileNotFoundError as error:
+        raise ConfigError("The working folder does not exist any more. Change into another one.") from error
 
 
 def model_of(config: Config, **options: Any) -> Model:

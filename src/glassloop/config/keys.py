@@ -8,12 +8,12 @@ that is refused, and both sources are named. So no folder that one happens to wo
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from glassloop.config.sources import Source
 from glassloop.core.errors import ConfigError
-from glassloop.models.choose import _ollama_address as ollama_address
+from glassloop.models.choose import ollama_address
 from glassloop.models.providers import ALIASES
 from glassloop.models.urls import normal_base_url, origin
 
@@ -31,10 +31,11 @@ class Slot(NamedTuple):
 GENERAL = Slot((BASE_URL,), (API_KEY,))
 
 
-class Found(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Found:
     """A value, the variable that holds it and where that was set."""
 
-    value: str
+    value: str = field(repr=False)
     variable: str
     source: Source
 

@@ -15,8 +15,11 @@ class EndpointError(GlassloopError):
     """The endpoint failed or refused. Quotes the provider.
 
     `status` is the HTTP status (None before any answer), `provider_text` the provider's own words,
-    `request_id` what its support asks for, `hint` what a user can do, `url` where it was sent.
+    `request_id` what its support asks for, `hint` what a user can do, `url` where it was sent. `partial`
+    is the `Reply` that had begun to arrive, if any of its text had.
     """
+
+    partial: Any = None
 
     def __init__(
         self,

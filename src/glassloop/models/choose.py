@@ -74,10 +74,10 @@ def _address(provider: Provider, env: Mapping[str, str]) -> str | None:
     found = next((env[name].strip() for name in provider.address if env.get(name, "").strip()), None)
     if found is None or provider.name != "ollama":
         return found
-    return _ollama_address(found)
+    return ollama_address(found)
 
 
-def _ollama_address(host: str) -> str:
+def ollama_address(host: str) -> str:
     """`OLLAMA_HOST` as Ollama reads it: a bare host or port is filled up.
 
     0.0.0.0 is where a server listens, not where one finds it.

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import ssl
+import weakref
 from collections.abc import AsyncGenerator, Mapping
 from pathlib import Path
 from typing import Any
@@ -41,6 +42,8 @@ class Client:
         self._sessions: dict[asyncio.AbstractEventLoop, aiohttp.ClientSession] = {}
         self._closers: dict[asyncio.AbstractEventLoop, AsyncGenerator[None, None]] = {}
         self._proxies: dict[str, dict[str, Any]] = {}
+        # Holds the sessions, so that the garbage collector never meets an open one, and closes them with us.
+        weakref.finalize(self, _close_all, self._sessions).atexit = False
 
     async def send(
         self, method: str, url: str, headers: Mapping[str, str], body: bytes | None, recorder: Recorder
@@ -126,6 +129,13 @@ class Client:
                 options["proxy_auth"] = aiohttp.BasicAuth(proxy.user, proxy.password, "utf-8")
             self._proxies[url] = options
         return options
+
+
+def _close_all(sessions: dict[asyncio.AbstractEventLoop, aiohttp.ClientSession]) -> None:
+    """Close what a forgotten client left open, each on its own loop. A loop that is over has closed its own."""
+    for loop, session in sessions.items():
+        if loop.is_running() and not session.closed:
+            asyncio.run_coroutine_threadsafe(session.close(), loop)
 
 
 async def _closing(session: aiohttp.ClientSession) -> AsyncGenerator[None, None]:

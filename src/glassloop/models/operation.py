@@ -252,4 +252,4 @@ class _Operation:
         error.request_id = error.request_id or attempt.request_id
         error.url = attempt.url
         if self._partial is not None and not self._partial.is_empty:
-            error.partial = self._partial  # type: ignore[attr-defined]
+            error.partial = self._partial

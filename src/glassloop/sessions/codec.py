@@ -271,7 +271,7 @@ def _write_free(value: Any, sink: _Sink) -> JSON:
         case str():
             return sink.clean(value)
         case float() if not math.isfinite(value):
-            return str(value)
+            return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
         case None | bool() | int() | float():
             return value
         case MappingType():

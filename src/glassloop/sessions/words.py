@@ -24,7 +24,7 @@ _UNSPACED = re.compile(
 """Thai, Lao, Tibetan, Burmese, Khmer, Hangul, kana, bopomofo and all Han letters."""
 
 _INDEXED = ("user", "reply", "tool_result", "note", "summary")
-_MOST_OF_ONE_ENTRY = 200_000
+_MOST_OF_ONE_ENTRY = 50_000
 _MOST_TERMS = 20
 _SNIPPET = 160
 

@@ -60,6 +60,32 @@ def parameters(schema: Mapping[str, JSON], level: int) -> dict[str, JSON]:
     return {"type": slim.pop("type"), "properties": slim.pop("properties"), **slim}
 
 
+def without_empty_objects(parameters: Mapping[str, JSON]) -> dict[str, JSON]:
+    """Parameters without any object that has no properties; empty if they are one themselves.
+
+    Inside, such an object becomes a text that holds JSON; a model's text is read as JSON where an object is due.
+    """
+    slim = _without_empty(parameters)
+    return slim if slim.get("type") == "object" else {}
+
+
+def _without_empty(schema: Mapping[str, JSON]) -> dict[str, JSON]:
+    if schema.get("type") == "object" and not schema.get("properties"):
+        words = schema.get("description")
+        return {"type": "string", "description": f"{words} (a JSON object)" if words else "A JSON object"}
+    return {key: _each_without_empty(key, value) for key, value in schema.items()}
+
+
+def _each_without_empty(key: str, value: JSON) -> JSON:
+    if key == "properties" and isinstance(value, Mapping):
+        return {name: _without_empty(each) for name, each in value.items() if isinstance(each, Mapping)}
+    if key in ("items", "additionalProperties") and isinstance(value, Mapping):
+        return _without_empty(value)
+    if key in _BRANCHES and isinstance(value, list):
+        return [_without_empty(each) for each in value if isinstance(each, Mapping)]
+    return value
+
+
 class _Diet:
     """One schema's way to one level. Holds the root, where refs point."""
 

@@ -22,7 +22,7 @@ def fits(arguments: Mapping[str, JSON], schema: Mapping[str, JSON]) -> bool:
     properties = schema.get("properties") or {}
     if any(key not in arguments for key in schema.get("required") or ()):
         return False
-    extra = schema.get("additionalProperties", False if properties or schema.get("type") else True)
+    extra = schema.get("additionalProperties", not (properties or schema.get("type")))
     for key, value in arguments.items():
         if key not in properties:
             if extra is False:

@@ -17,6 +17,7 @@ Names = Literal["plain", "strict"]
 Arguments = Literal["text", "object"]
 ReasoningBack = Literal["loop", "never", "always"]
 UserAfterTool = Literal["separate", "fold"]
+NoProperties = Literal["keep", "omit"]
 
 DEEPEST_DIET = 4
 
@@ -33,7 +34,7 @@ class Profile:
 
     Request fields
         drop_fields: top-level fields never sent, whatever the settings say.
-        set_fields: fields that this endpoint insists on, sent where the settings do not name them.
+        set_fields: fields that this endpoint insists on; they win over the settings.
         rename_fields: the settings' name of a field → the endpoint's.
         max_values, min_values: numbers are clamped to these, by the endpoint's name of the field.
         max_output: sent as the output limit where the settings set none (in tokens).
@@ -58,6 +59,10 @@ class Profile:
     Tools
         names: `[A-Za-z0-9_-]{1,64}`, or "strict": a letter, then letters, digits and `_`, at most 48.
         max_tools: how many tools may be sent.
+        no_properties: an object schema without properties is sent as it is, or "omit": a tool without parameters
+            is sent without `parameters`, and an object inside as a text that holds JSON.
+        calls_need_tools: past calls are only taken along with `tools`; where none are sent, the past ones are
+            named and forbidden.
         schema_diet: how much of JSON Schema is left out, 0 to 4 (`wire/diet`).
 
     Facts
@@ -93,6 +98,8 @@ class Profile:
     images_in_tools: bool = False
     names: Names = "plain"
     max_tools: int | None = None
+    no_properties: NoProperties = "keep"
+    calls_need_tools: bool = False
     schema_diet: int = 0
     context_window: int | None = None
 

@@ -183,7 +183,7 @@ def request_fields(
         fields["stream"] = True
         if profile.stream_options:
             fields["stream_options"] = {"include_usage": True}
-    wanted = {**profile.set_fields, **settings}
+    wanted = {**settings, **profile.set_fields}
     if profile.max_output is not None and not any(wanted.get(name) for name in _OUTPUT_LIMITS):
         wanted["max_tokens"] = profile.max_output
     for name, value in wanted.items():
@@ -220,8 +220,20 @@ def tool_json(tool: ToolSpec, profile: Profile) -> dict[str, JSON]:
     function: dict[str, JSON] = {"name": wire_name(tool.name, profile.names)}
     if tool.description:
         function["description"] = tool.description
-    function["parameters"] = diet.parameters(tool.parameters, profile.schema_diet)
+    parameters = diet.parameters(tool.parameters, profile.schema_diet)
+    if profile.no_properties == "omit":
+        parameters = diet.without_empty_objects(parameters)
+    if parameters:
+        function["parameters"] = parameters
     return {"type": "function", "function": function}
+
+
+def _of_past_calls(entries: Sequence[Entry]) -> list[ToolSpec]:
+    """Tools by the names of past calls, for endpoints that take those only along with tools."""
+    names = dict.fromkeys(
+        call.name for entry in entries if isinstance(entry, Reply) for call in entry.tool_calls
+    )
+    return [ToolSpec(name, "No longer available.", {"type": "object", "properties": {}}) for name in names]
 
 
 K = TypeVar("K")

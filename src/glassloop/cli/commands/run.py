@@ -91,7 +91,7 @@ def _whole_question(words: tuple[str, ...]) -> str:
 
 def _piped() -> str:
     """Standard input if it is a pipe or a file; says so if nothing comes for a while."""
-    if sys.stdin is None or sys.stdin.closed or sys.stdin.isatty():
+    if sys.stdin.isatty():
         return ""
     hint = threading.Timer(
         3.0, say, [Line("· waiting for the piped input to end (if there is none: < /dev/null)", "quiet")]

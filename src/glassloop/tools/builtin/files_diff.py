@@ -66,7 +66,7 @@ def _common(one: list[str], other: list[str]) -> int:
 # ── near misses ──────────────────────────────────────────────────────────────────────────────────────
 
 _NUMBERED = re.compile(r"\s*\d+\t")
-_TYPOGRAPHIC = str.maketrans("‘’‚‛“”„‟′″‐‑‒–—―−…", "''''\"\"\"\"'\"-------.")
+_ALIKE = str.maketrans({**dict.fromkeys('‘’‚‛“”„‟′″`"', "'"), **dict.fromkeys("‐‑‒–—―−", "-")})
 
 
 def near_miss(wanted: str, text: str) -> str:
@@ -87,7 +87,7 @@ def _spaces(line: str) -> str:
 
 
 def _signs(line: str) -> str:
-    return _spaces(unicodedata.normalize("NFKC", line).translate(_TYPOGRAPHIC))
+    return _spaces(unicodedata.normalize("NFKC", line).translate(_ALIKE))
 
 
 def _cases(line: str) -> str:

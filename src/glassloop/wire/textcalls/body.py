@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from glassloop.core.entries import JSON
 from glassloop.wire.textcalls.found import CUT_OFF, Found, plain_name, unreadable
-from glassloop.wire.textcalls.settle import Tools
+from glassloop.wire.textcalls.known import Tools
 from glassloop.wire.textcalls.shapes import calls_in, name_in, read_json
 from glassloop.wire.textcalls.source import Scan, Source, Words, ahead, bracketed, char, run_of, spaces, until
 from glassloop.wire.textcalls.tags import argument_pairs, tagged_call
@@ -71,7 +71,7 @@ def read_body(source: Source, tools: Tools) -> Scan[Body]:
 def _item(source: Source, tools: Tools, body: Body, fresh: bool) -> Scan[bool]:
     """One value behind an opener; False where there is none and the body ends."""
     mark = yield from char(source)
-    if mark == "{" or mark == "[":
+    if mark in {"{", "["}:
         body.found.extend((yield from json_or_python(source)))
         return True
     if mark and mark in ",;" and not fresh:
@@ -92,7 +92,9 @@ def json_or_python(source: Source) -> Scan[list[Found]]:
     text, complete = yield from bracketed(source)
     if not complete:
         cut = source.ended and not source.left()
-        return [Found(name_in(text), text, problem=CUT_OFF if cut else unreadable("the brackets do not match"))]
+        return [
+            Found(name_in(text), text, problem=CUT_OFF if cut else unreadable("the brackets do not match"))
+        ]
     return calls_from_text(text)
 
 
@@ -101,6 +103,10 @@ def calls_from_text(text: str) -> list[Found]:
     calling = _CALLING_TOOL.match(text)
     if calling or _PYTHON_LIST.match(text):
         return _python(text[calling.end() : -1] if calling else text)
+    if text.startswith("{{") and text.endswith(
+        "}}"
+    ):  # a prompt's template was escaped, and the model copies it
+        text = text[1:-1]
     value, problem = read_json(text)
     calls = None if problem else calls_in(value)
     if calls is None:

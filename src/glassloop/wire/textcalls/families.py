@@ -33,7 +33,11 @@ class Family:
 
     def calls(self, calls: Sequence[tuple[str, Arguments]]) -> str:
         """All calls of one turn."""
-        return self.opening + self.between.join(self.call(name, arguments) for name, arguments in calls) + self.closing
+        return (
+            self.opening
+            + self.between.join(self.call(name, arguments) for name, arguments in calls)
+            + self.closing
+        )
 
 
 def _json(value: JSON) -> str:
@@ -56,7 +60,8 @@ def _qwen_xml(name: str, arguments: Arguments) -> str:
 
 def _glm(name: str, arguments: Arguments) -> str:
     pairs = "".join(
-        f"<arg_key>{key}</arg_key>\n<arg_value>{_text(value)}</arg_value>\n" for key, value in arguments.items()
+        f"<arg_key>{key}</arg_key>\n<arg_value>{_text(value)}</arg_value>\n"
+        for key, value in arguments.items()
     )
     return f"<tool_call>{name}\n{pairs}</tool_call>"
 
@@ -135,7 +140,8 @@ _FAMILIES = (
     # OLMo 3
     Family("olmo", _python, "<function_calls>", "</function_calls>", read_as="invoke"),
     # Mistral, tokenizers v3 to v11
-    Family("mistral", _object("arguments"), "[TOOL_CALLS] [", "]", ", ", '[TOOL_RESULTS] {{"content": {json}}}[/TOOL_RESULTS]'),
+    Family("mistral", _object("arguments"), "[TOOL_CALLS] [", "]", ", ",
+           '[TOOL_RESULTS] {{"content": {json}}}[/TOOL_RESULTS]'),
     # DeepSeek V3.1
     Family("deepseek", _deepseek, "<｜tool▁calls▁begin｜>", "<｜tool▁calls▁end｜>", "",
            "<｜tool▁output▁begin｜>{text}<｜tool▁output▁end｜>"),
@@ -143,7 +149,8 @@ _FAMILIES = (
     Family("dsml", _invoke("｜DSML｜"), "<｜DSML｜function_calls>\n", "\n</｜DSML｜function_calls>",
            result="<function_results>\n<result>{text}</result>\n</function_results>"),
     # Kimi K2
-    Family("kimi", _kimi, "<|tool_calls_section_begin|>", "<|tool_calls_section_end|>", "", "## Return of {name}\n{text}"),
+    Family("kimi", _kimi, "<|tool_calls_section_begin|>", "<|tool_calls_section_end|>", "",
+           "## Return of {name}\n{text}"),
     # MiniMax M2
     Family("minimax", _invoke(""), "<minimax:tool_call>\n", "\n</minimax:tool_call>",
            result="<response>\n{text}\n</response>"),
@@ -163,7 +170,8 @@ _FAMILIES = (
     # Gemma 3
     Family("gemma3", _python, "```tool_code\n", "\n```", result="```tool_output\n{text}\n```", read_as="fence"),
     # Gemma 4
-    Family("gemma4", _gemma4, between="", result="<|tool_response>response:{name}{{value:<|\"|>{text}<|\"|>}}<tool_response|>"),
+    Family("gemma4", _gemma4, between="",
+           result="<|tool_response>response:{name}{{value:<|\"|>{text}<|\"|>}}<tool_response|>"),
     # FunctionGemma 270M
     Family("functiongemma", _functiongemma, between="",
            result="<start_function_response>response:{name}{{value:<escape>{text}<escape>}}<end_function_response>"),
@@ -225,7 +233,7 @@ def render_tools(tool_mode: str, tools: Sequence[ToolSpec]) -> str:
         + "\n".join(lines)
         + "\nTo call one, write exactly this, with its name and arguments, and end your turn:\n"
         + placeholder
-        + "\nIts result comes in the next message. Never write a result yourself. Answer directly when no tool is needed."
+        + "\nIts result comes in the next message; never write one yourself. Where no tool is needed, just answer."
     )
 
 

@@ -30,6 +30,16 @@ class Found:
     is_python: bool = False  # another one may follow on the next line
 
 
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """What was read: the calls, the reasoning before them, and whether text may follow as the answer."""
+
+    family: str
+    found: tuple[Found, ...] = ()
+    reasoning: str = ""
+    text_follows: bool = False
+
+
 _WRITTEN_NAME = re.compile(r"functions\.(.+?)(?::\d+)?")
 
 

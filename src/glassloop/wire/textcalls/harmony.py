@@ -44,7 +44,7 @@ def read_message(source: Source) -> Scan[Message | None]:
     channel = _CHANNEL.search(header)
     if recipient:
         return Message((yield from _call(source, plain_name(recipient.group(1)), bool(end))))
-    if not channel and "assistant" not in header and not header == "":
+    if not channel and "assistant" not in header and header:
         return None
     if channel and channel.group() == "analysis":
         text, word = yield from until(source, _ENDS)
@@ -59,7 +59,9 @@ def _call(source: Source, name: str, has_body: bool) -> Scan[Found]:
     yield from spaces(source)
     if (yield from char(source)) == "{":
         text, complete = yield from bracketed(source)
-        problem = None if complete else CUT_OFF if not source.left() else unreadable("the brackets do not match")
+        problem = (
+            None if complete else CUT_OFF if not source.left() else unreadable("the brackets do not match")
+        )
     else:
         text, word = yield from until(source, _ENDS)
         text, problem = text.strip(), None if word else CUT_OFF

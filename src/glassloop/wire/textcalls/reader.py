@@ -11,9 +11,11 @@ from glassloop.core.tools import ToolSpec
 from glassloop.wire.textcalls import harmony
 from glassloop.wire.textcalls.body import read_body
 from glassloop.wire.textcalls.families import FAMILIES
+from glassloop.wire.textcalls.found import Shape
+from glassloop.wire.textcalls.known import Tools
 from glassloop.wire.textcalls.line import Line
-from glassloop.wire.textcalls.settle import Settled, Tools, believable, settle
-from glassloop.wire.textcalls.source import Scan, Source, Words, ahead, char, run_of, spaces
+from glassloop.wire.textcalls.settle import Settled, believable, settle
+from glassloop.wire.textcalls.source import Scan, Source, Words, ahead, char, run_of, spaces, until
 from glassloop.wire.textcalls.tokens import (
     CLOSERS,
     CONTROL_TOKEN,
@@ -21,11 +23,14 @@ from glassloop.wire.textcalls.tokens import (
     CONTROL_WORDS,
     HEADERS,
     OPENERS,
+    OWN_ROLES,
+    RESULT_OPENERS,
     ROLES,
 )
-from glassloop.wire.textcalls.whole import Begins, Shape, beginnings
+from glassloop.wire.textcalls.whole import Begins, beginnings
 
-_MARKERS = Words((*OPENERS, *harmony.OPENERS))
+_MARKERS = Words((*OPENERS, *harmony.OPENERS, *RESULT_OPENERS))
+_NOTHING = Words(())
 _CONTROL_WORDS = Words((*CLOSERS, *CONTROL_WORDS))
 _LONGEST_CONTROL_TOKEN = 60
 _BLANKS = re.compile(r"[ \t]*")
@@ -35,9 +40,12 @@ def _trigger() -> re.Pattern[str]:
     """What ends a stretch of plain text: a line break, and the first character of a marker or a control
     token before one that may be its second, so that `<` and `[` in common text cost nothing."""
     seconds: dict[str, set[str]] = {"<": set("|｜")}
-    for word in (*OPENERS, *harmony.OPENERS, *CLOSERS, *CONTROL_WORDS):
+    for word in (*OPENERS, *harmony.OPENERS, *RESULT_OPENERS, *CLOSERS, *CONTROL_WORDS):
         seconds.setdefault(word[0], set()).add(word[1])
-    pairs = (f"{re.escape(first)}(?=[{re.escape(''.join(sorted(second)))}]|\\Z)" for first, second in seconds.items())
+    pairs = (
+        f"{re.escape(first)}(?=[{re.escape(''.join(sorted(second)))}]|\\Z)"
+        for first, second in seconds.items()
+    )
     return re.compile("|".join(("\n", *pairs)))
 
 
@@ -159,16 +167,20 @@ class TextCallReader:
         """Read what begins with `<`, `[` or `]`. False if it was one character of text."""
         source = self._source
         marker = yield from ahead(source, _MARKERS)
-        if marker and not self._line.quotes:
+        if marker in RESULT_OPENERS and self._calls and not self._line.quotes:
+            yield from self._invented("a tool's result")
+            return True
+        if marker and marker not in RESULT_OPENERS and not self._line.quotes:
             source.mark()
             yield from (self._message() if marker in harmony.OPENERS else self._region(marker))
             return True
         if marker:
-            self._shown_opener = True
+            self._shown_opener = self._shown_opener or marker not in RESULT_OPENERS
             self._say(source.take(len(marker)))
             return False
-        if self._line.quotes or not (yield from self._stray()):
-            self._say(source.take(1))
+        if not self._line.quotes and (yield from self._stray()):
+            return True
+        self._say(source.take(1))
         return False
 
     # ── calls behind a marker ──
@@ -213,7 +225,9 @@ class TextCallReader:
             self._calls.append(each.call)
             self._mends.extend(each.mends)
             if family != self._expected:
-                self._mends.append(Mend("text_call", f"a call of {each.call.name!r} was read from text ({family})"))
+                self._mends.append(
+                    Mend("text_call", f"a call of {each.call.name!r} was read from text ({family})")
+                )
 
     def _message(self) -> Scan[None]:
         message = yield from harmony.read_message(self._source)
@@ -252,7 +266,9 @@ class TextCallReader:
     def _believe(self, shape: Shape, begins: Begins) -> Scan[bool]:
         settled = [settle(found, self._tools) for found in shape.found]
         is_whole = not (begins.anywhere or shape.text_follows)
-        if is_whole and not (all(believable(each, self._tools) for each in settled) and (yield from self._at_end())):
+        if is_whole and not (
+            all(believable(each, self._tools) for each in settled) and (yield from self._at_end())
+        ):
             return False
         if not self._counts(settled, strict=False):
             return False
@@ -270,12 +286,22 @@ class TextCallReader:
             if not (yield from self._control_token()):
                 return self._done()
 
-    # ── control tokens around an answer ──
+    # ── what the model made up, and control tokens around an answer ──
+
+    def _invented(self, what: str) -> Scan[None]:
+        """Drop the rest of the answer: the model went on in somebody else's name."""
+        yield from until(self._source, _NOTHING)
+        self._changed = True
+        self._mends.append(
+            Mend("invented_turn", f"{what} that the model made up itself was removed from the text")
+        )
 
     def _drop_tokens(self) -> None:
         self._changed = True
         if not any(mend.code == "control_tokens" for mend in self._mends):
-            self._mends.append(Mend("control_tokens", "words of the chat template were removed from the text"))
+            self._mends.append(
+                Mend("control_tokens", "words of the chat template were removed from the text")
+            )
 
     def _control_token(self) -> Scan[str]:
         """Consume one control token, or nothing. A closer is one unless its opener was shown as text."""
@@ -306,6 +332,9 @@ class TextCallReader:
             if token in HEADERS:
                 role = yield from ahead(source, ROLES)
                 source.take(len(role))
+                if role not in OWN_ROLES and not self._line.begins:
+                    yield from self._invented(f"a turn of the {role}")
+                    return True
             yield from spaces(source)
             token = yield from self._control_token()
         begins = self._line.begins

@@ -7,40 +7,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from glassloop.core.entries import JSON, Mend, ToolCall
-from glassloop.core.tools import ToolSpec
 from glassloop.wire.arguments import read_arguments
 from glassloop.wire.fits import fits
-from glassloop.wire.names import resolve_name
 from glassloop.wire.textcalls.found import Field, Found, unreadable
-
-
-class Tools:
-    """The tools that a call may name."""
-
-    __slots__ = ("_specs", "names")
-
-    def __init__(self, specs: Mapping[str, ToolSpec]) -> None:
-        self._specs = specs
-        self.names = frozenset(specs)
-
-    def resolve(self, raw: str) -> tuple[str, Mend | None]:
-        return resolve_name(raw, self.names)
-
-    def knows(self, raw: str) -> bool:
-        return self.resolve(raw)[0] in self.names
-
-    def schema(self, raw: str) -> Mapping[str, JSON]:
-        """The parameters of the tool that `raw` spells; empty if there is none."""
-        spec = self._specs.get(self.resolve(raw)[0])
-        return spec.parameters if spec else {}
-
-    def keys(self, raw: str) -> frozenset[str]:
-        """The names of its parameters."""
-        return frozenset(self.schema(raw).get("properties") or ())
-
-    def required(self, raw: str) -> frozenset[str]:
-        """The names of those that a call cannot lack."""
-        return frozenset(self.schema(raw).get("required") or ())
+from glassloop.wire.textcalls.known import Tools
+from glassloop.wire.textcalls.tags import read_fields
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,15 +24,15 @@ class Settled:
 
 def settle(found: Found, tools: Tools) -> Settled:
     """The call as it goes to the loop: with a known name if there is one, and with a problem if it must not run."""
-    from glassloop.wire.textcalls.tags import read_fields
-
     name, renamed = tools.resolve(found.name)
     mends = (renamed,) if renamed else ()
     problem = found.problem or _given_twice(found.arguments)
     if problem:
         return Settled(ToolCall(found.id, name, None, _source_text(found.arguments), problem), mends)
     schema = tools.schema(name)
-    arguments = read_fields(found.arguments, schema) if isinstance(found.arguments, tuple) else found.arguments
+    arguments = (
+        read_fields(found.arguments, schema) if isinstance(found.arguments, tuple) else found.arguments
+    )
     read = read_arguments(arguments, schema, name=name)
     text = arguments if isinstance(arguments, str) else _dump(arguments)
     return Settled(ToolCall(found.id, name, read.value, text, read.problem), (*mends, *read.mends))

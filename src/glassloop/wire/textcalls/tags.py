@@ -14,7 +14,7 @@ from typing import NamedTuple
 from glassloop.core.entries import JSON
 from glassloop.wire.fits import typed, types_of
 from glassloop.wire.textcalls.found import CUT_OFF, Field, Found, unreadable
-from glassloop.wire.textcalls.settle import Tools
+from glassloop.wire.textcalls.known import Tools
 from glassloop.wire.textcalls.source import Scan, Source, Words, ahead, bracketed, char, spaces, until
 from glassloop.wire.textcalls.tokens import (
     ARGUMENT_KEYS,
@@ -85,7 +85,11 @@ def call_body(source: Source, tools: Tools, name: str, closer: str) -> Scan[Foun
         else:
             text, end = yield from until(source, _one(closer))
             source.take(len(end))
-            return Found(name, text, problem=unreadable("the arguments are neither JSON nor tags")) if end else None
+            return (
+                Found(name, text, problem=unreadable("the arguments are neither JSON nor tags"))
+                if end
+                else None
+            )
 
 
 def _json_body(source: Source, name: str, closer: str) -> Scan[Found]:

@@ -37,6 +37,7 @@ def _dsml(word: str) -> tuple[str, ...]:
 
 DEEPSEEK_CALL = _deepseek("tool call begin")
 DEEPSEEK_SEPARATOR = _deepseek("tool sep")
+NAMESPACES = ("steptml", "antml")  # Step 3; models trained on Claude's output
 MINIMAX_M3 = "]<]minimax[>["
 
 OPENERS: Mapping[str, Opener] = {
@@ -73,12 +74,17 @@ OPENERS: Mapping[str, Opener] = {
     "<start_function_call>": Opener("functiongemma"),  # FunctionGemma 270M
     "<function_calls>": Opener("invoke", strict=False),  # models trained on Claude's output; OLMo 3
     "<invoke name=": Opener("invoke", strict=False),
-    "<function=": Opener("qwen_xml", strict=False),  # Llama 3.1 custom tools, Functionary v3.1, a lost <tool_call>
+    "<function=": Opener(
+        "qwen_xml", strict=False
+    ),  # Llama 3.1 custom tools, Functionary v3.1, a lost <tool_call>
     "<function name=": Opener("invoke", strict=False),  # MiniCPM
     "<tool_call name=": Opener("invoke", strict=False),
     "<tool name=": Opener("invoke", strict=False),
-    "<steptml:invoke name=": Opener("step3"),  # Step 3
-    **dict.fromkeys(_deepseek("tool calls begin", "tool call begin"), Opener("deepseek")),  # V3, R1, V3.1, Step 3
+    **{f"<{space}:invoke name=": Opener("invoke") for space in NAMESPACES},
+    **{f"<{space}:function_calls>": Opener("invoke") for space in NAMESPACES},  # Step 3
+    **dict.fromkeys(
+        _deepseek("tool calls begin", "tool call begin"), Opener("deepseek")
+    ),  # V3, R1, V3.1, Step 3
     **dict.fromkeys(_dsml("<function_calls>") + _dsml("<tool_calls>"), Opener("dsml")),  # V3.2, V4
     **dict.fromkeys(_dsml("<invoke name="), Opener("dsml")),
 }
@@ -89,7 +95,7 @@ CALL_TAGS: Mapping[str, str] = {
     "<tool_call name=": "</tool_call>",
     "<tool name=": "</tool>",
     "<invoke name=": "</invoke>",
-    "<steptml:invoke name=": "</steptml:invoke>",
+    **{f"<{space}:invoke name=": f"</{space}:invoke>" for space in NAMESPACES},
     **dict(zip(_dsml("<invoke name="), _dsml("</invoke>"), strict=True)),
 }
 """What opens one call whose name stands in the tag itself, and what closes it."""
@@ -98,7 +104,7 @@ PARAMETER_TAGS: Mapping[str, str] = {
     "<parameter=": "</parameter>",
     "<parameter name=": "</parameter>",
     "<param name=": "</param>",
-    "<steptml:parameter name=": "</steptml:parameter>",
+    **{f"<{space}:parameter name=": f"</{space}:parameter>" for space in NAMESPACES},
     **dict(zip(_dsml("<parameter name="), _dsml("</parameter>"), strict=True)),
 }
 """What opens one argument whose name stands in the tag, and what closes it."""
@@ -115,14 +121,23 @@ CLOSERS = (
     "<|tools_suffix|>", "[/TOOL_CALLS]", "<|python_end|>", "<|tool_call_end|>", "<|END_ACTION|>", "<|action_end|>",
     "</longcat_tool_call>", "</seed:tool_call>", "</minimax:tool_call>", "<|tool_calls_section_end|>",
     "<|tool_call_section_end|>", "<tool_call|>", "<end_function_call>", "</function_calls>", "<|eom_id|>",
-    "<|eot_id|>", "<|call|>", "<|end_message|>",
+    "<|eot_id|>", "<|call|>", "<|end_message|>", *(f"</{space}:function_calls>" for space in NAMESPACES),
     *_deepseek("tool call end", "tool calls end"), *_dsml("</function_calls>"), *_dsml("</tool_calls>"),
 )  # fmt: skip
 
 SEPARATORS = ("<|tool_call_argument_begin|>", "[ARGS]", *DEEPSEEK_SEPARATOR)
 """What stands between a name and its arguments."""
 
-NOISE = ("<|plugin|>", "<|interpreter|>", "<|constrain|>json", "<|message|>", MINIMAX_M3, "```json", "```", "\\n")
+NOISE = (
+    "<|plugin|>",
+    "<|interpreter|>",
+    "<|constrain|>json",
+    "<|message|>",
+    MINIMAX_M3,
+    "```json",
+    "```",
+    "\\n",
+)
 """What may stand between the parts of a call and says nothing."""
 
 CONTROL_WORDS = (
@@ -140,4 +155,11 @@ HEADERS = frozenset(
 )  # fmt: skip
 """Control tokens that the speaker's name follows."""
 
-ROLES = Words(("assistant", "model", "ai"))
+ROLES = Words(("assistant", "model", "ai", "user", "tool", "ipython", "system"))
+OWN_ROLES = frozenset(("", "assistant", "model", "ai"))
+
+RESULT_OPENERS = (
+    "<tool_response>", "<|tool_response>", "<start_function_response>", "<function_results>", "[TOOL_RESULTS]",
+    "<TOOL_RESPONSE>", "<tool_result>", "<|tool_response|>", *_deepseek("tool outputs begin", "tool output begin"),
+)  # fmt: skip
+"""What begins a tool's result. Behind a call in the same answer, a model has made that result up."""

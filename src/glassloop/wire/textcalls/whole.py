@@ -10,8 +10,9 @@ from functools import lru_cache
 
 from glassloop.wire.textcalls import harmony
 from glassloop.wire.textcalls.body import calls_from_text, json_or_python, named_call, read_body
-from glassloop.wire.textcalls.found import CUT_OFF, Found, unreadable
-from glassloop.wire.textcalls.settle import Tools
+from glassloop.wire.textcalls.found import CUT_OFF, Found, Shape
+from glassloop.wire.textcalls.known import Tools
+from glassloop.wire.textcalls.react import read_action
 from glassloop.wire.textcalls.shapes import CALL_KEYS, NAME_KEYS, TYPES
 from glassloop.wire.textcalls.source import Scan, Source, Words, ahead, bracketed, char, run_of, spaces, until
 from glassloop.wire.textcalls.tags import call_body
@@ -23,16 +24,6 @@ _LONGEST_KEY = 40
 _QUOTE = {'"': Words(('"',)), "'": Words(("'",))}
 _LINE_END = Words(("\n",))
 _OPENER = Words(OPENERS)
-
-
-@dataclass(frozen=True, slots=True)
-class Shape:
-    """What was read: the calls, the reasoning before them, and whether text may follow as the answer."""
-
-    family: str
-    found: tuple[Found, ...] = ()
-    reasoning: str = ""
-    text_follows: bool = False
 
 
 Reader = Callable[[Source, Tools], Scan[Shape | None]]
@@ -72,6 +63,9 @@ def _value(source: Source, tools: Tools) -> Scan[list[Found] | None]:
             closers += "}"
         elif not (mark.isalpha() or mark == "_"):
             return None
+    if head == "{" and (yield from char(source)) == "{":
+        head += source.take(1)
+        closers += "}"
     begin = _first_member if head.endswith("{") else _first_name
     member = yield from begin(source, tools)
     if member is None:
@@ -176,7 +170,8 @@ def _python_lines(source: Source, tools: Tools) -> Scan[Shape | None]:
 
 
 def _bare_name(source: Source, tools: Tools) -> Scan[Shape | None]:
-    """A tool's name and its arguments, `get_weather{"city": "Oslo"}` or `get_weather(city="Oslo")`, once or more."""
+    """A tool's name and its arguments, once or more: `get_weather{"city": "Oslo"}`, `get_weather(city="Oslo")`, or
+    `get_weather[ARGS]{"city": "Oslo"}` where a server dropped Mistral's first token."""
     found: list[Found] = []
     while True:
         call = yield from named_call(source, tools)
@@ -236,92 +231,6 @@ def _stripped_harmony(source: Source, _: Tools) -> Scan[Shape | None]:
     return Shape("harmony", message.calls, message.reasoning, text_follows=True)
 
 
-_AFTER_THOUGHT = Words(("\nAction:", "\nFinal Answer:", "\nAnswer:"))
-_ACTION = Words(("Action:",))
-_INPUT = Words(("Action Input:", "Action_Input:", "ActionInput:", "Input:", "Arguments:"))
-_AFTER_INPUT = Words(("Observation", "Thought:", "Action:", "Final Answer:"))
-_FENCE_OR_LINE = Words(("```json", "```", "\n"))
-_NO_CALL = frozenset({"directly_answer", "directly-answer"})  # Command R's tool for giving the answer itself
-
-
-def _react(source: Source, tools: Tools) -> Scan[Shape | None]:
-    """ReAct (Qwen 1.5, small models): Thought, Action, Action Input. Command R: `Action:` and a JSON list in a fence.
-
-    What follows as an observation was invented by the model and is dropped.
-    """
-    reasoning = ""
-    if not (yield from ahead(source, _ACTION)):
-        thought, word = yield from until(source, _AFTER_THOUGHT)
-        if not word:
-            return None
-        reasoning = thought.removeprefix("Thought:").strip()
-        if not word.endswith("Action:"):
-            source.take(len(word))
-            yield from spaces(source)
-            return Shape("react", (), reasoning, text_follows=True)
-        source.take(1)
-    found: list[Found] = []
-    while (yield from ahead(source, _ACTION)):
-        source.take(len("Action:"))
-        call = yield from _action(source, tools)
-        if call is None:
-            return None
-        found.extend(call)
-        yield from spaces(source)
-    if found and (yield from ahead(source, _AFTER_INPUT)):
-        yield from until(source, Words(()))
-    return Shape("react", tuple(call for call in found if call.name not in _NO_CALL), reasoning)
-
-
-def _action(source: Source, tools: Tools) -> Scan[list[Found] | None]:
-    yield from spaces(source)
-    fence = yield from ahead(source, _FENCE_OR_LINE)
-    if fence:
-        source.take(len(fence))
-        yield from spaces(source)
-    mark = yield from char(source)
-    if mark and mark in "{[":
-        calls = yield from json_or_python(source)
-        yield from _end_fence(source)
-        return calls
-    name, end = yield from until(source, _LINE_END, _LONGEST_NAME)
-    name = name.strip().strip("`*[]")
-    if not end or not tools.knows(name):
-        return None
-    yield from spaces(source)
-    label = yield from ahead(source, _INPUT)
-    if not label:
-        return None
-    source.take(len(label))
-    return (yield from _action_input(source, tools, name))
-
-
-def _action_input(source: Source, tools: Tools, name: str) -> Scan[list[Found] | None]:
-    yield from spaces(source)
-    fence = yield from ahead(source, _FENCE_OR_LINE)
-    source.take(len(fence))
-    yield from spaces(source)
-    if (yield from char(source)) == "{":
-        text, complete = yield from bracketed(source)
-        yield from _end_fence(source)
-        return [Found(name, text, problem=None if complete else CUT_OFF)]
-    text, _ = yield from until(source, Words(("\nObservation", "\nThought:", "\nAction:")))
-    keys = tools.keys(name)
-    if not keys or text.strip() in {"None", "null"}:
-        return [Found(name, {})]
-    if not text.strip():
-        return [Found(name, "", problem=CUT_OFF)] if tools.required(name) else [Found(name, {})]
-    if len(keys) > 1:
-        return [Found(name, text, problem=unreadable("the action input is no JSON object"))]
-    return [Found(name, {next(iter(keys)): text.strip().strip('"')})]
-
-
-def _end_fence(source: Source) -> Scan[None]:
-    yield from spaces(source)
-    fence = yield from ahead(source, _FENCE_END)
-    source.take(len(fence))
-
-
 @dataclass(frozen=True, slots=True)
 class Begins:
     """A word that a line may begin with. `anywhere`: on any line, and text may follow the calls."""
@@ -335,8 +244,8 @@ SHAPES: Mapping[str, Begins] = {
     "[": Begins(_bare),
     "```": Begins(_fence),
     "~~~": Begins(_fence),
-    "Thought:": Begins(_react),
-    "Action:": Begins(_react, anywhere=True),
+    "Thought:": Begins(read_action),
+    "Action:": Begins(read_action, anywhere=True),
     ">>>": Begins(_functionary, anywhere=True),
     "functools": Begins(_functools, anywhere=True),
     **dict.fromkeys(harmony.STRIPPED, Begins(_stripped_harmony)),
@@ -346,7 +255,7 @@ SHAPES: Mapping[str, Begins] = {
 @lru_cache(maxsize=32)
 def beginnings(names: frozenset[str]) -> tuple[Mapping[str, Begins], Words]:
     """What a line may begin with where these are the tools: a tool's name and its arguments are one more shape."""
-    marks = ("{", "(", "\n{", " {", ": {")
+    marks = ("{", "(", "\n{", " {", ": {", "[ARGS]", "[CALL_ID]")
     table = {
         **{f"{name}{mark}": Begins(_bare_name) for name in names for mark in marks},
         **{f"<{name}>": Begins(_named_tag, anywhere=True) for name in names},

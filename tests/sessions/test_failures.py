@@ -1,0 +1,429 @@
+"""Disks that are full, folders that are read-only, files that are torn, damaged, foreign or hostile."""
+
+import asyncio
+import os
+import random
+import shutil
+import sqlite3
+import stat
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from glassloop.core.errors import SessionError
+from glassloop.core.journal import Record
+from glassloop.sessions import database, place, schema
+from glassloop.sessions.journal import SqliteJournal
+from glassloop.sessions.store import Store
+from tests.sessions import kit
+
+
+def opening(path, **options):
+    async def work():
+        journal = SqliteJournal(path, take_over=True, **options)
+        try:
+            return await journal.open(kit.start("other"))
+        finally:
+            journal.close()
+
+    return asyncio.run(work())
+
+
+def change(path, *statements):
+    connection = sqlite3.connect(path)
+    with connection:
+        for statement in statements:
+            connection.execute(*([statement] if isinstance(statement, str) else statement))
+    connection.close()
+
+
+@pytest.fixture(scope="module")
+def unfinished(tmp_path_factory):
+    """A file with ten results in its log, as a killed process leaves it, and how many there are at each moment."""
+    path = tmp_path_factory.mktemp("unfinished") / "s.db"
+    code = """
+import asyncio, os, sys
+from pathlib import Path
+from glassloop.core.journal import Record
+from glassloop.sessions.journal import SqliteJournal
+from tests.sessions import kit
+
+async def main():
+    journal = SqliteJournal(Path(sys.argv[1]))
+    await kit.whole_run(journal, "run0")
+    await journal.open(kit.start("run1"))
+    for number in range(10):
+        await journal.commit("run1", [Record(number, kit.result(kit.call(number)))])
+    os._exit(0)
+
+asyncio.run(main())
+"""
+    child = kit.program(code, path)
+    child.communicate(timeout=30)
+    assert path.with_name("s.db-wal").stat().st_size > 0
+    return path
+
+
+def copied(source, folder):
+    for suffix in ("", "-wal", "-shm"):
+        shutil.copy(source.with_name(source.name + suffix), folder / f"copy.db{suffix}")
+    return folder / "copy.db"
+
+
+def is_a_prefix(opened):
+    seqs = [record.seq for record in opened.records]
+    return seqs == list(range(len(seqs)))
+
+
+@settings(max_examples=20)
+@given(st.data())
+def test_a_torn_log_leaves_a_prefix_of_what_was_committed_or_says_what_is_wrong(
+    tmp_path_factory, unfinished, data
+):
+    path = copied(unfinished, tmp_path_factory.mktemp("torn"))
+    log = path.with_name("copy.db-wal")
+    whole = log.read_bytes()
+    place = data.draw(st.integers(0, len(whole)))
+    torn = data.draw(st.sampled_from(["cut", "zeros", "noise"]))
+    rest = {
+        "cut": b"",
+        "zeros": bytes(len(whole) - place),
+        "noise": random.Random(place).randbytes(len(whole) - place),
+    }
+    log.write_bytes(whole[:place] + rest[torn])
+    if data.draw(st.booleans()):
+        path.with_name("copy.db-shm").unlink()
+    try:
+        opened = opening(path)
+    except SessionError as error:
+        assert str(path) in str(error)
+        return
+    assert opened.run_id in ("run0", "run1", "other")
+    assert is_a_prefix(opened)
+
+
+def test_without_its_shared_memory_file_the_log_is_read_all_the_same(tmp_path, unfinished):
+    path = copied(unfinished, tmp_path)
+    path.with_name("copy.db-shm").unlink()
+    assert len(opening(path).records) == 10
+
+
+def test_without_its_log_the_file_opens_with_what_was_in_it_before(tmp_path, unfinished):
+    path = copied(unfinished, tmp_path)
+    path.with_name("copy.db-wal").unlink()
+    assert is_a_prefix(opening(path))
+
+
+@settings(max_examples=20)
+@given(st.integers(0, 10**9), st.integers(1, 600), st.randoms(use_true_random=False))
+def test_a_damaged_file_gives_a_session_error_or_nothing_that_was_not_said(
+    tmp_path_factory, where, size, chance
+):
+    path = tmp_path_factory.mktemp("damaged") / "s.db"
+    kit.written(path)
+    data = bytearray(path.read_bytes())
+    start = where % len(data)
+    data[start : start + size] = chance.randbytes(len(data[start : start + size]))
+    path.write_bytes(data)
+    store = Store(path)
+    for act in (
+        lambda: opening(path),
+        lambda: store.sessions(),
+        lambda: store.timeline("session1"),
+        lambda: store.search("sunny"),
+        lambda: store.export_jsonl("session1"),
+        lambda: store.undo("session1"),
+        lambda: store.delete("session1"),
+    ):
+        try:
+            act()
+        except SessionError as error:
+            assert str(error)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"hello, this is no database at all, but long enough to be one" * 20,
+        b"\0" * 4096,
+        b"SQLite format 3\0",
+    ],
+)
+def test_a_file_that_is_no_database_is_refused_and_left_alone(tmp_path, content):
+    path = tmp_path / "s.db"
+    path.write_bytes(content)
+    path.chmod(0o600)
+    with pytest.raises(SessionError, match="not a database|damaged"):
+        opening(path)
+    assert path.read_bytes() == content
+
+
+def test_another_programs_database_is_refused_and_left_alone(tmp_path):
+    path = tmp_path / "s.db"
+    change(path, "CREATE TABLE theirs(x)")
+    path.chmod(0o600)
+    with pytest.raises(SessionError, match="another program's database"):
+        opening(path)
+
+
+def test_a_newer_files_schema_is_refused_by_both_numbers(tmp_path):
+    path = tmp_path / "s.db"
+    kit.written(path)
+    change(path, "UPDATE meta SET v = '99' WHERE k = 'schema_version'")
+    with pytest.raises(
+        SessionError, match=rf"newer Glassloop \(schema 99, this one knows {schema.VERSION}\): upgrade"
+    ):
+        opening(path)
+
+
+@pytest.mark.parametrize("statement", [
+    "CREATE TRIGGER t AFTER INSERT ON entry BEGIN DELETE FROM run; END",
+    "CREATE VIEW v AS SELECT * FROM entry",
+])  # fmt: skip
+def test_a_file_with_statements_of_its_own_is_refused(tmp_path, statement):
+    path = tmp_path / "s.db"
+    kit.written(path)
+    change(path, statement)
+    with pytest.raises(SessionError, match="which Glassloop never makes"):
+        opening(path)
+
+
+# ── the file itself ──────────────────────────────────────────────────────────────────────────────────
+
+
+def make_link(path):
+    path.with_name("real.db").touch(0o600)
+    path.symlink_to(path.with_name("real.db"))
+
+
+def make_open(path):
+    path.touch()
+    path.chmod(0o644)
+
+
+@pytest.mark.parametrize(("make", "words"), [
+    (make_link, "is a symbolic link"),
+    (lambda path: path.symlink_to("/dev/null"), "is a symbolic link"),
+    (lambda path: os.mkfifo(path, 0o600), "is not a regular file"),
+    (lambda path: path.mkdir(), "is not a regular file"),
+    (make_open, "can be read by other users .*chmod 600"),
+    (lambda path: path.with_name("s.db-wal").symlink_to("elsewhere"), "s.db-wal is a symbolic link"),
+])  # fmt: skip
+def test_what_is_no_private_regular_file_is_refused_at_once(tmp_path, make, words):
+    path = tmp_path / "s.db"
+    make(path)
+    with pytest.raises(SessionError, match=words):
+        opening(path)
+
+
+MOUNTS = "\n".join([
+    "/dev/sda1 / ext4 rw 0 0",
+    "server:/home /home nfs4 rw 0 0",
+    "/dev/sdb1 /home/local xfs rw 0 0",
+    r"//nas/share /mnt/with\040space cifs rw 0 0",
+    "overlay / overlay rw 0 0",
+])  # fmt: skip
+
+
+@pytest.mark.parametrize(("folder", "kind"), [
+    ("/var/lib", "overlay"),
+    ("/home/me/.local", "nfs4"),
+    ("/home/local/me", "xfs"),
+    ("/homework", "overlay"),
+    ("/mnt/with space/x", "cifs"),
+])  # fmt: skip
+def test_the_file_system_is_the_one_mounted_nearest(folder, kind):
+    assert place.filesystem(place.Path(folder), MOUNTS) == kind
+
+
+READ_ONLY = """
+import asyncio, os, sys, tempfile
+from pathlib import Path
+from glassloop.core.errors import SessionError
+from glassloop.sessions.journal import SqliteJournal
+from tests.sessions import kit
+import concurrent.futures.thread  # now: somebody else may not be allowed to read Python's library
+
+folder = Path(tempfile.mkdtemp())
+if os.getuid() == 0:  # root may write anywhere, so be somebody else
+    os.chown(folder, 65534, 65534)
+    os.setuid(65534)
+asyncio.run(kit.whole_run(SqliteJournal(folder / "old.db"), "run1"))
+folder.chmod(0o500)
+for name in ("new.db", "old.db"):
+    try:
+        journal = SqliteJournal(folder / name)
+        asyncio.run(journal.open(kit.start("run2")))
+        print(name, "opened")
+    except SessionError as error:
+        print(error)
+"""
+
+
+def test_a_read_only_folder_is_named_as_such():
+    child = kit.program(READ_ONLY, stderr=-1)
+    said, failed = child.communicate(timeout=30)
+    new, _ = said.splitlines()
+    assert failed == ""
+    assert "new.db: sessions cannot be kept here: Permission denied. Make the folder writable" in new
+
+
+def test_a_folder_that_is_a_file_is_named_as_such(tmp_path):
+    (tmp_path / "file").touch()
+    with pytest.raises(SessionError, match="sessions cannot be kept here"):
+        opening(tmp_path / "file" / "deeper" / "s.db")
+
+
+FULL = """
+import asyncio, resource, sys
+from pathlib import Path
+from glassloop.core.errors import SessionError
+from glassloop.core.journal import Record
+from glassloop.sessions.journal import SqliteJournal
+from tests.sessions import kit
+
+async def main():
+    path = Path(sys.argv[1])
+    journal = SqliteJournal(path)
+    await journal.open(kit.start("run1"))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (300_000, resource.RLIM_INFINITY))
+    written = 0
+    try:
+        for number in range(1000):
+            await journal.commit("run1", [Record(number, kit.result(kit.call(number), "x" * 10_000))])
+            written = number + 1
+    except SessionError as error:
+        print(written, error, flush=True)
+    try:
+        await journal.intend("run1", [kit.intent(5000, kit.call())])
+    except SessionError:
+        print("nothing may run")
+    resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+    try:
+        await journal.commit("run1", [Record(6000, kit.result(kit.call(), "after the gap"))])
+    except SessionError:
+        print("no gaps")
+
+asyncio.run(main())
+"""
+
+
+def test_when_the_disk_is_full_the_run_is_told_and_writes_no_gaps(tmp_path):
+    path = tmp_path / "s.db"
+    child = kit.program(FULL, path)
+    first, *rest = child.communicate(timeout=60)[0].splitlines()
+    assert rest == ["nothing may run", "no gaps"]
+    assert str(path) in first
+    assert "disk" in first
+    opened = opening(path)
+    assert [record.seq for record in opened.records] == list(range(int(first.split()[0])))
+    assert opened.intents == ()
+
+
+# ── rows that somebody changed ───────────────────────────────────────────────────────────────────────
+
+BODIES = {
+    "pickle": "cos\nsystem\n(S'touch pwned'\ntR.",
+    "a constructor by name": '{"lc": 1, "type": "constructor", "id": ["os", "system"], "kwargs": {}}',
+    "a type name of Python": '{"py/object": "subprocess.Popen", "args": ["touch pwned"]}',
+    "a type that is not of the union": '{"parts": [{"type": "tool_call", "text": "x"}]}',
+    "a wrong type": '{"parts": [{"type": "text", "text": 5}]}',
+    "a list for an object": "[]",
+    "a text for a list": '{"parts": "abc"}',
+    "nothing": "",
+    "an unknown field": '{"parts": [], "__class__": "x"}',
+    "a kind that does not exist": '{"parts": [], "kind": "root"}',
+    "deep nesting": "[" * 100_000,
+    "a blob that is not there": '{"parts": [{"type": "text", "text": {"blob": "../../etc/passwd"}}]}',
+    "a blob without a name": '{"parts": [{"type": "text", "text": {"blob": null}}]}',
+    "bad base64": '{"parts": [{"type": "image", "data": "***"}]}',
+}
+
+
+@pytest.mark.parametrize("body", BODIES.values(), ids=BODIES.keys())
+def test_a_row_is_data_or_refused_and_nothing_in_it_is_ever_run(tmp_path, body, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    path = tmp_path / "s.db"
+    store = kit.written(path)
+    change(path, ("UPDATE entry SET body = ? WHERE type = 'user'", (body,)))
+    for act in (
+        lambda: opening(path),
+        lambda: store.timeline("session1"),
+        lambda: store.export_html("session1"),
+    ):
+        with pytest.raises(
+            SessionError, match="entry 1 of run run1: a stored user is damaged|blob .* is missing"
+        ):
+            act()
+    assert not (tmp_path / "pwned").exists()
+
+
+@pytest.mark.parametrize(
+    "name", ["Reply", "os.system", "glassloop.core.entries.User", "__import__", "", "intent"]
+)
+def test_a_type_is_looked_up_in_our_own_table_only(tmp_path, name):
+    path = tmp_path / "s.db"
+    kit.written(path)
+    change(path, ("UPDATE entry SET type = ? WHERE type = 'user'", (name,)))
+    with pytest.raises(SessionError, match="unknown type|unknown field|missing"):
+        opening(path)
+
+
+def test_a_value_larger_than_the_limit_is_refused_on_reading_as_on_writing(tmp_path, monkeypatch):
+    monkeypatch.setattr(database, "LONGEST_VALUE", 1_000_000)
+    path = tmp_path / "s.db"
+    store = kit.written(path)
+    change(path, "UPDATE entry SET body = hex(zeroblob(1000000)) WHERE type = 'user'")
+    with pytest.raises(SessionError, match=r"a value is larger than .* MB"):
+        store.timeline("session1")
+
+    async def work():
+        journal = SqliteJournal(path)
+        await journal.open(kit.start("run2", "session2"))
+        await journal.commit("run2", [Record(1, kit.result(kit.call(), "x" * 2_000_000))])
+
+    with pytest.raises(SessionError, match=r"a value is larger than .* MB"):
+        asyncio.run(work())
+
+
+@pytest.mark.parametrize("parent", [1, 2, 3, 5, 99])
+def test_a_branch_that_bites_its_tail_still_ends(tmp_path, parent):
+    path = tmp_path / "s.db"
+    store = kit.written(path)
+    change(path, ("UPDATE entry SET parent_id = ? WHERE entry_id = 2", (parent,)))
+    assert len(store.timeline("session1").steps) <= 5
+
+
+def test_sql_in_names_and_queries_is_only_text(tmp_path):
+    store = kit.written(tmp_path / "s.db")
+    hostile = "'; DROP TABLE entry; --"
+    store.rename("session1", hostile)
+    store.set_labels("session1", [hostile])
+    assert store.sessions(label=hostile)[0].name == hostile
+    assert store.resolve(hostile) == "session1"
+    assert store.search('sunny" OR body:* NEAR(') == []
+    assert store.search(hostile) == []
+    assert len(store.timeline("session1").steps) == 5
+
+
+def test_the_mode_of_the_file_is_not_loosened_by_using_it(tmp_path):
+    path = tmp_path / "s.db"
+    for _ in range(2):
+        Store(path).sessions()
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+
+
+def test_a_missing_blob_is_said_to_be_missing(tmp_path):
+    path = tmp_path / "s.db"
+
+    async def work():
+        journal = SqliteJournal(path)
+        await journal.open(kit.start())
+        await journal.commit("run1", [Record(1, kit.result(kit.call(), "x" * 100_000))])
+        journal.close()
+
+    asyncio.run(work())
+    change(path, "DELETE FROM blob")
+    with pytest.raises(SessionError, match="is missing: the file is damaged"):
+        opening(path)

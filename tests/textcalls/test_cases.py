@@ -1,0 +1,148 @@
+"""Outputs as servers have leaked them: what each notation is bent into, and what must come of it."""
+
+import pytest
+from tests.textcalls.kit import TOOLS, assert_same_in_pieces, calls_of, problems_of, read_in_pieces
+
+from glassloop.core.entries import ToolCall
+from glassloop.wire.textcalls import find_calls
+
+OSLO = ("get_weather", {"city": "Oslo"})
+CITIES = ("list_cities", {})
+ADD = ("add", {"a": 1, "b": 2})
+
+READ = {
+    "hermes: the opener is missing": ('{"name": "get_weather", "arguments": {"city": "Oslo"}}\n</tool_call>', "", [OSLO]),
+    "hermes: the closer repeats the opener": ('<tool_call>{"name": "get_weather", "arguments": {"city": "Oslo"}}<tool_call>', "", [OSLO]),
+    "hermes: doubled braces": ('<tool_call>\n{{"name": "get_weather", "arguments": {"city": "Oslo"}}}\n</tool_call>', "", [OSLO]),
+    "hermes: arguments as text": ('<tool_call>{"name": "get_weather", "arguments": "{\\"city\\": \\"Oslo\\"}"}</tool_call>', "", [OSLO]),
+    "hermes: Python quotes": ("<tool_call>{'name': 'get_weather', 'arguments': {'city': 'Oslo'}}</tool_call>", "", [OSLO]),
+    "hermes: trailing comma": ('<tool_call>{"name": "get_weather", "arguments": {"city": "Oslo",}}</tool_call>', "", [OSLO]),
+    "hermes: fenced body": ('<tool_call>\n```json\n{"name": "get_weather", "arguments": {"city": "Oslo"}}\n```\n</tool_call>', "", [OSLO]),
+    "hermes: two objects in one block": ('<tool_call>\n{"name": "list_cities"}\n{"name": "add", "arguments": {"a": 1, "b": 2}}\n</tool_call>', "", [CITIES, ADD]),
+    "hermes: parameters for arguments": ('<tool_call>{"name": "get_weather", "parameters": {"city": "Oslo"}}</tool_call>', "", [OSLO]),
+    "hermes: name and JSON": ('<tool_call>get_weather\n{"city": "Oslo"}\n</tool_call>', "", [OSLO]),
+    "hermes: raw line break in a string": ('<tool_call>{"name": "get_weather", "arguments": {"city": "Os\nlo"}}</tool_call>', "", [("get_weather", {"city": "Os\nlo"})]),
+    "hermes: another spelling of the name": ('<tool_call>{"name": "functions.GetWeather", "arguments": {"city": "Oslo"}}</tool_call>', "", [OSLO]),
+    "hermes: whole answer in a fence": ('```xml\n<tool_call>{"name": "get_weather", "arguments": {"city": "Oslo"}}</tool_call>\n```', "", [OSLO]),
+    "qwen3-coder: values over lines": ("<tool_call>\n<function=write_note>\n<parameter=path>\na.txt\n</parameter>\n<parameter=text>\none\n\n  two\n\n</parameter>\n</function>\n</tool_call>", "", [("write_note", {"path": "a.txt", "text": "one\n\n  two\n"})]),
+    "qwen3-coder: two functions in one block": ("<tool_call>\n<function=list_cities>\n</function>\n<function=add>\n<parameter=a>\n1\n</parameter>\n<parameter=b>\n2\n</parameter>\n</function>\n</tool_call>", "", [CITIES, ADD]),
+    "qwen3-coder: every closer of a value is missing": ("<tool_call>\n<function=add>\n<parameter=a>\n1\n<parameter=b>\n2\n</function>\n</tool_call>", "", [ADD]),
+    "qwen3-coder: the function's closer is missing": ("<tool_call>\n<function=get_weather>\n<parameter=city>\nOslo\n</parameter>\n</tool_call>", "", [OSLO]),
+    "qwen3-coder: line breaks as letters": ("<tool_call>\\n<function=list_cities>\\n</function>\\n</tool_call>", "", [CITIES]),
+    "qwen3-coder: its own tags in a value": ("<tool_call>\n<function=write_note>\n<parameter=path>\na.md\n</parameter>\n<parameter=text>\nUse <parameter=x>1</parameter=x> and </function> and </tool_call> freely.\n</parameter>\n</function>\n</tool_call>", "", [("write_note", {"path": "a.md", "text": "Use <parameter=x>1</parameter=x> and </function> and </tool_call> freely."})]),
+    "glm: no value tag": ("<tool_call>get_weather\n<arg_key>city</arg_key>\nOslo</arg_value>\n</tool_call>", "", [OSLO]),
+    "glm: blanks around": ("<tool_call> get_weather \n <arg_key> city </arg_key> \n <arg_value>Oslo</arg_value> \n </tool_call>", "", [OSLO]),
+    "llama: python_tag with a call": ('<|python_tag|>get_weather.call(city="Oslo")<|eom_id|>', "", [OSLO]),
+    "llama: type first": ('{"type": "function", "name": "get_weather", "parameters": {"city": "Oslo"}}', "", [OSLO]),
+    "llama: a header token first": ('<|start_header_id|>assistant<|end_header_id|>\n\n{"name": "get_weather", "parameters": {"city": "Oslo"}}<|eot_id|>', "", [OSLO]),
+    "llama: lines of JSON": ('{"name": "list_cities", "parameters": {}}\n{"name": "add", "parameters": {"a": 1, "b": 2}}', "", [CITIES, ADD]),
+    "pythonic: nested and quoted": ("[plan_route(stops=['O\\'Hare', \"a)b\"], fast=False, note=None)]", "", [("plan_route", {"stops": ["O'Hare", "a)b"], "fast": False, "note": None})]),
+    "pythonic: one call without a list": ("get_weather(city='Oslo')", "", [OSLO]),
+    "mistral: the first token is lost": ('get_weather[ARGS]{"city": "Oslo"}', "", [OSLO]),
+    "mistral: two, and text first": ('Sure.[TOOL_CALLS]list_cities{}[TOOL_CALLS]add{"a": 1, "b": 2}', "Sure.", [CITIES, ADD]),
+    "mistral: an end token": ('[TOOL_CALLS] [{"name": "list_cities", "arguments": {}}]</s>', "", [CITIES]),
+    "deepseek: no section": ('<｜tool▁call▁begin｜>function<｜tool▁sep｜>get_weather\n```json\n{"city": "Oslo"}\n```<｜tool▁call▁end｜>', "", [OSLO]),
+    "deepseek: an end of sentence": ('<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>list_cities<｜tool▁sep｜>{}<｜tool▁call▁end｜><｜tool▁calls▁end｜><｜end▁of▁sentence｜>', "", [CITIES]),
+    "dsml: doubled bars": ('<｜｜DSML｜｜function_calls>\n<｜｜DSML｜｜invoke name="get_weather">\n<｜｜DSML｜｜parameter name="city" string="true">Oslo</｜｜DSML｜｜parameter>\n</｜｜DSML｜｜invoke>\n</｜｜DSML｜｜function_calls>', "", [OSLO]),
+    "dsml: no section": ('<｜DSML｜invoke name="add">\n<｜DSML｜parameter name="a" string="false">1</｜DSML｜parameter>\n<｜DSML｜parameter name="b" string="false">2</｜DSML｜parameter>\n</｜DSML｜invoke>', "", [ADD]),
+    "dsml: a string stays as it is": ('<｜DSML｜invoke name="get_weather">\n<｜DSML｜parameter name="city" string="true">\n5 \n</｜DSML｜parameter>\n</｜DSML｜invoke>', "", [("get_weather", {"city": "\n5 \n"})]),
+    "dsml: the token itself is lost": ('<tool_calls>\n<invoke name="get_weather">\n<parameter name="city">Oslo</parameter>\n</invoke>\n</tool_calls>', "", [OSLO]),
+    "kimi: no section and no prefix": ('<|tool_call_begin|>get_weather:3<|tool_call_argument_begin|>{"city": "Oslo"}<|tool_call_end|>', "", [OSLO]),
+    "harmony: the recipient in the role": ('<|start|>assistant to=functions.get_weather<|channel|>commentary json<|message|>{"city": "Oslo"}<|call|>', "", [OSLO]),
+    "harmony: a preamble and an answer": ('<|channel|>commentary<|message|>Let me look.<|end|><|start|>assistant<|channel|>commentary to=functions.list_cities <|constrain|>json<|message|>{}<|call|>', "Let me look.", [CITIES]),
+    "harmony: only the answer": ("<|channel|>analysis<|message|>Simple.<|end|><|start|>assistant<|channel|>final<|message|>It is 4.<|return|>", "It is 4.", []),
+    "harmony: words only": ("analysisWe add.assistantfinalIt is 4.", "It is 4.", []),
+    "command-r: directly answer": ('Action: ```json\n[\n    {\n        "tool_name": "directly_answer",\n        "parameters": {}\n    }\n]\n```', "", []),
+    "command-r7b: an answer": ("<|START_RESPONSE|>It is 4.<|END_RESPONSE|>", "It is 4.", []),
+    "functionary: an answer": (">>>all\nIt is 4.", "It is 4.", []),
+    "functionary: an answer and a call": ('>>>all\nLet me see.\n>>>get_weather\n{"city": "Oslo"}', "Let me see.", [OSLO]),
+    "gemma 3: assignment-free code": ("```tool_code\nget_weather(city='Oslo')\nlist_cities()\n```", "", [OSLO, CITIES]),
+    "gemma 3: the default_api module": ('<tool_code>print(default_api.get_weather(city="Oslo"))</tool_code>', "", [OSLO]),
+    "gemma 4: JSON quotes": ('<|tool_call>call:get_weather{"city": "Oslo"}<tool_call|>', "", [OSLO]),
+    "gemma 4: bare words": ("<|tool_call>call:plan_route{stops:[Oslo,Rome],fast:true}<tool_call|>", "", [("plan_route", {"stops": ["Oslo", "Rome"], "fast": True})]),
+    "minimax m3: a list of items": (']<]minimax[>[<tool_call>\n]<]minimax[>[<invoke name="plan_route">]<]minimax[>[<stops>]<]minimax[>[<item>Oslo]<]minimax[>[</item>]<]minimax[>[<item>Rome]<]minimax[>[</item>]<]minimax[>[</stops>]<]minimax[>[</invoke>\n]<]minimax[>[</tool_call>', "", [("plan_route", {"stops": ["Oslo", "Rome"]})]),
+    "cline: tags named after the tool": ("<get_weather>\n<city>Oslo</city>\n</get_weather>", "", [OSLO]),
+    "react: a string for the only argument": ("Thought: easy\nAction: list_cities\nAction Input: none\nObservation: Oslo", "", [CITIES]),
+    "react: a final answer": ("Thought: I know that.\nFinal Answer: It is 4.", "It is 4.", []),
+    "bracket: Calling tool": ('[Calling tool: add({"a": 1, "b": 2})]', "", [ADD]),
+    "aliases: action": ('{"action": "get_weather", "action_input": {"city": "Oslo"}}', "", [OSLO]),
+    "aliases: function": ('{"function": "get_weather", "args": {"city": "Oslo"}}', "", [OSLO]),
+    "aliases: the key is the tool": ('{"get_weather": {"city": "Oslo"}}', "", [OSLO]),
+    "a short line and a fence": ('I will look.\n\n```json\n{"name": "get_weather", "arguments": {"city": "Oslo"}}\n```', "I will look.", [OSLO]),
+    "an invented result": ('<tool_call>{"name": "list_cities", "arguments": {}}</tool_call>\n<tool_response>\n["Oslo"]\n</tool_response>\nThere is Oslo.', "", [CITIES]),
+    "an invented turn": ("It is 4.<|im_end|>\n<|im_start|>user\nAnd 3+3?<|im_end|>", "It is 4.", []),
+    "end tokens only": ("It is 4.<end_of_turn>\n<eos>", "It is 4.", []),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "content", "calls"), READ.values(), ids=READ)
+def test_a_bent_notation_is_read(text, content, calls):
+    read = assert_same_in_pieces(text, every_split=True)
+    assert calls_of(read) == calls
+    assert not problems_of(read)
+    assert read.content == content
+
+
+TEXT = {
+    "the tag in inline code": 'Write `<tool_call>{"name": "list_cities", "arguments": {}}</tool_call>` to call it.',
+    "the tag in the middle of a sentence": 'You write <tool_call>{"name": "list_cities", "arguments": {}}</tool_call> and wait.',
+    "after a colon, and the sentence goes on": "It is: <function=list_cities></function>, as said.",
+    "in a quoted line": '> <tool_call>{"name": "list_cities", "arguments": {}}</tool_call>\n\nThat is the format.',
+    "in a fence with text on both sides": "See:\n```xml\n<function=list_cities>\n</function>\n```\nThat is all.",
+    "JSON and then text": '{"name": "list_cities", "arguments": {}}\nThat is how it looks.',
+    "JSON after two lines": 'One.\nTwo.\n{"name": "list_cities", "arguments": {}}',
+    "JSON whose arguments do not fit": '{"name": "get_weather", "arguments": {"town": "Oslo"}}',
+    "JSON that only looks like a call": '{"name": "get_weather", "description": "A tool", "parameters": {}}',
+    "a list of other things": '[{"name": "Oslo"}, {"name": "Rome"}]',
+    "Python with positional arguments": "[add(1, 2)]",
+    "Python that computes": "[add(a=1+1, b=2)]",
+    "Python code": "```python\nadd(a=1, b=2) + 1\n```",
+    "a name alone": "list_cities",
+    "an action that is none": "Action: write a letter\nAction Input: soon",
+    "tokens in the middle": "The token <|im_end|> ends a turn.",
+    "a word and a bracket": "[TOOL_CALLS] is a token of Mistral.",
+    "a tag that is named": "The <tool_call> tag opens a call.",
+}
+
+
+@pytest.mark.parametrize("text", TEXT.values(), ids=TEXT)
+def test_talk_about_calls_is_text(text):
+    read = assert_same_in_pieces(text, every_split=True)
+    assert read.calls == ()
+    assert read.content == text
+
+
+def test_a_call_that_does_not_fit_behind_a_control_token_goes_to_the_loop_which_explains():
+    read = find_calls('<tool_call>{"name": "get_weather", "arguments": {"town": "Oslo"}}</tool_call>', TOOLS)
+    assert read.calls == (ToolCall("", "get_weather", {"town": "Oslo"}, '{"town": "Oslo"}'),)
+
+
+def test_ids_that_a_family_writes_are_kept():
+    texts = (
+        '[TOOL_CALLS] [{"name": "list_cities", "arguments": {}, "id": "abcdefghi"}]',
+        "[TOOL_CALLS]list_cities[CALL_ID]abcdefghi[ARGS]{}",
+    )
+    assert [find_calls(text, TOOLS).calls[0].id for text in texts] == ["abcdefghi"] * 2
+    kimi = "<|tool_call_begin|>functions.list_cities:0<|tool_call_argument_begin|>{}<|tool_call_end|>"
+    assert find_calls(kimi, TOOLS).calls[0].id == "functions.list_cities:0"
+
+
+def test_reasoning_in_a_notations_own_place_is_reported_as_such():
+    read = find_calls(
+        "<|channel|>analysis<|message|>Simple.<|end|><|start|>assistant<|channel|>final<|message|>4", TOOLS
+    )
+    assert (read.reasoning, read.content) == ("Simple.", "4")
+
+
+def test_an_answer_cut_off_by_length_makes_an_unclosed_call_a_cut_off_one():
+    text = "<tool_call>get_weather<arg_key>city</arg_key><arg_value>Oslo</arg_value>"
+    assert calls_of(find_calls(text, TOOLS)) == [OSLO]
+    _, read = read_in_pieces([text], cut_off=True)
+    assert calls_of(read) == []
+
+
+def test_an_argument_that_is_given_twice_is_a_problem():
+    text = "<function=get_weather><parameter=city>Oslo</parameter><parameter=city>Rome</parameter></function>"
+    ((name, problem),) = problems_of(find_calls(text, TOOLS))
+    assert name == "get_weather"
+    assert "twice" in problem
