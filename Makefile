@@ -37,7 +37,7 @@ demo: setup
 	@$(BIN)/glassloop demo
 
 test: lint
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n auto --dist loadfile
 
 lint: setup
 	$(BIN)/ruff check .

@@ -9,6 +9,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 import platformdirs
@@ -271,17 +272,20 @@ def test_what_is_swapped_for_a_link_between_check_and_open_is_never_followed(
         swapper.stdout.readline()
         try:
             reads = {outcome(lambda: read_bytes(root, ("sub", "file.txt"), 100)[0]) for _ in range(10_000)}
-            edits = {
-                outcome(lambda: edit_file(root, "sub/file.txt", *words)[:6])
-                for _ in range(1_000)
-                for words in (("inside", "edited"), ("edited", "inside"))
-            }
+            edits = {outcome(partial(edit_in, root, *words)) for _ in range(1_000) for words in EDITS}
         finally:
             swapper.kill()
     failures = {Refused, OSError, FileNotFoundError, NotADirectoryError, LookupError}
     assert {b"inside", Refused} <= reads <= {b"inside"} | failures
     assert {"Edited", Refused} <= edits <= {"Edited"} | failures
     assert (root.folder.parent / "outside" / "file.txt").read_text() == SECRET
+
+
+EDITS = (("inside", "edited"), ("edited", "inside"))
+
+
+def edit_in(root: Root, old: str, new: str) -> str:
+    return edit_file(root, "sub/file.txt", old, new)[:6]
 
 
 def outcome(call: Callable[[], object]) -> object:

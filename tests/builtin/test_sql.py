@@ -107,14 +107,16 @@ def test_a_query_can_do_nothing_but_read(query: Callable[[str], str], sql: str) 
 
 @pytest.mark.parametrize(
     "sql",
-    ["", "SELEC 1", "SELECT nothing FROM cities", "SELECT ?", "SELECT 'a", "SELECT \0", "SELECT " + "(" * 5_000,
+    ["SELEC 1", "SELECT nothing FROM cities", "SELECT ?", "SELECT 'a", "SELECT \0", "SELECT " + "(" * 5_000,
      "SELECT " + ",".join("1" * 600), "SELECT " + "x" * 200_000],
 )  # fmt: skip
 def test_a_statement_that_is_none_is_answered_in_words(query: Callable[[str], str], sql: str) -> None:
-    try:
-        assert query(sql) == "The statement has no rows."
-    except ValueError as error:
-        assert str(error)
+    with pytest.raises(ValueError, match=r"SQLite: |one statement"):
+        query(sql)
+
+
+def test_an_empty_statement_has_no_rows(query: Callable[[str], str]) -> None:
+    assert query("-- nothing") == "The statement has no rows."
 
 
 @pytest.mark.parametrize(
@@ -174,7 +176,7 @@ def test_a_path_with_the_signs_of_a_uri_is_only_a_path(root: Root) -> None:
 
 def test_a_log_that_is_a_link_is_refused(root: Root) -> None:
     (root.folder / "shop.db-wal").symlink_to("/etc/passwd")
-    with pytest.raises(Refused, match="shop.db-wal is a symbolic link"):
+    with pytest.raises(Refused, match=r"shop\.db-wal is a symbolic link"):
         query_sqlite(root, "shop.db", "SELECT 1")
 
 
@@ -232,18 +234,13 @@ def test_one_change_is_made_and_kept(root: Root, sql: str, said: str) -> None:
         "DELETE FROM cities; DROP TABLE cities",
         "INSERT INTO cities VALUES ('北京', 1, NULL)",
         "INSERT INTO cities SELECT name || 'x', 1, NULL FROM cities UNION ALL SELECT '北京', 1, NULL",
-        "CREATE TRIGGER tr AFTER DELETE ON cities BEGIN SELECT load_extension('x'); END",
     ],
 )
 def test_a_change_beyond_rows_and_tables_is_refused_and_nothing_is_left_of_it(root: Root, sql: str) -> None:
     before = (root.folder / "shop.db").read_bytes()
-    outcome = "refused"
-    try:
-        outcome = change_sqlite(root, "shop.db", sql)
-    except ValueError as error:
-        assert str(error)
-    assert outcome == "refused" or "TRIGGER" in sql  # a trigger is judged when it runs
-    assert outcome != "refused" or (root.folder / "shop.db").read_bytes() == before
+    with pytest.raises(ValueError, match=r"only changes|one statement|ends its transaction|SQLite: "):
+        change_sqlite(root, "shop.db", sql)
+    assert (root.folder / "shop.db").read_bytes() == before
     assert os.listdir(root.folder) == ["shop.db"]
 
 

@@ -13,7 +13,7 @@ from glassloop.core.errors import ConfigError, ContextOverflow, EndpointError, S
 from glassloop.core.journal import MemoryJournal, Record, RunEnd, RunStart
 from glassloop.core.limits import Limits
 from glassloop.core.secrets import MASK, mask
-from glassloop.core.tokens import calibrate, estimate
+from glassloop.core.tokens import Meter, estimate
 
 
 # Counted with the o200k vocabulary.
@@ -39,10 +39,38 @@ def test_a_longer_text_is_never_estimated_shorter(a: str, b: str) -> None:
     assert estimate(a + b) >= estimate(a)
 
 
-def test_calibration_takes_the_servers_word_within_reason() -> None:
-    assert calibrate(150, 100) == 1.5
-    assert calibrate(0, 100) == 1.0
-    assert calibrate(10**9, 100) == 4.0
+# Counted with the o200k vocabulary, so that estimates meet a server's own words.
+CONVERSATION = {
+    "English": ("The quick brown fox jumps over the lazy dog. ", 10),
+    "Chinese": ("今天天气很好，我们去公园散步吧。", 12),
+    "Japanese": ("今日は天気がいいから散歩しましょう。", 11),
+    "Korean": ("오늘 날씨가 좋으니 산책하러 갑시다. ", 15),
+    "Russian": ("Съешь же ещё этих мягких французских булок, да выпей чаю. ", 19),
+    "code": ("def add(a: int, b: int) -> int:\n    return a + b\n\n", 19),
+}
+
+
+@pytest.mark.parametrize("language", CONVERSATION)
+def test_after_the_first_reply_the_estimate_is_within_15_percent(language: str) -> None:
+    sentence, each = CONVERSATION[language]
+    meter = Meter()
+    entries: list[User] = [User(parts_of(sentence * 20))]
+    meter.heard(each * 20 + 4, entries)
+    entries.append(User(parts_of(sentence * 200)))
+    truth = each * 220 + 8
+    assert abs(meter.tokens(entries) - truth) <= 0.15 * truth
+
+
+def test_a_meter_takes_the_servers_word_within_reason_and_starts_anew_when_history_changed() -> None:
+    entries = [User(parts_of("word " * 400))]
+    meter = Meter()
+    meter.heard(10**9, entries)
+    assert meter.scale == 4.0
+    meter.restart()
+    assert meter.tokens([]) == 0
+    meter.heard(0, entries)
+    meter.heard(None, entries)
+    assert meter.counted == 0
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from glassloop.cli.safe_text import one_line, visible
-from glassloop.cli.screen import Line, call_text, counted, tokens_text
+from glassloop.cli.screen import Line, Style, call_text, counted, tokens_text
 from glassloop.core.entries import Note, Reply, Summary, System, ToolResult, User
 from glassloop.core.errors import ConfigError
 
@@ -93,8 +93,8 @@ def _history(chat: Chat, argument: str) -> list[Line]:
     return lines or [Line("Nothing has been said yet.", "quiet")]
 
 
-def _block(who: str, text: str, style: str) -> list[Line]:
-    return [Line(f"{who}: {visible(text)}", style)]  # type: ignore[arg-type]
+def _block(who: str, text: str, style: Style) -> list[Line]:
+    return [Line(f"{who}: {visible(text)}", style)]
 
 
 def _save(chat: Chat, argument: str) -> list[Line]:

@@ -37,7 +37,7 @@ from glassloop.core.journal import Cancelled, ModelFailed, Record, StopReason
 from glassloop.core.limits import Limits, Spent
 from glassloop.core.repeats import Repeats
 from glassloop.core.steps import AskApproval, CallModel, CallTools, Finish, Operation, PrepareCalls, Step
-from glassloop.core.tokens import calibrate, estimate_entries
+from glassloop.core.tokens import Meter, estimate_entries
 from glassloop.core.tools import Decision, Verdict
 from glassloop.core.window import trim
 
@@ -67,7 +67,7 @@ class Loop:
         self._limits = limits or Limits()
         self._accept = accept
         self._sent: list[Entry] = list(history)
-        self._scale = 1.0
+        self._meter = Meter()
         self._repeats = Repeats()
         self._seq = 1
         self._notes: list[tuple[int, Note]] = []
@@ -153,7 +153,8 @@ class Loop:
 
     def _on_reply(self, reply: Reply, cost: float | None) -> None:
         self._seq += 1
-        self._learn_scale(reply)
+        if isinstance(self._step, CallModel):
+            self._meter.heard(reply.usage.prompt_tokens, self._step.entries)
         counts = not self._stopping and not reply.is_empty
         self.spent = self.spent.after_reply(reply, cost, counts=counts)
         if self._cost_is_unknown() and not self._stopping:
@@ -165,11 +166,6 @@ class Loop:
             self._on_empty(reply)
         else:
             self._on_answer(reply)
-
-    def _learn_scale(self, reply: Reply) -> None:
-        if reply.usage.prompt_tokens and isinstance(self._step, CallModel):
-            estimated = estimate_entries(self._step.entries) if self._scale == 1.0 else 0
-            self._scale = calibrate(reply.usage.prompt_tokens, estimated) if estimated else self._scale
 
     def _cost_is_unknown(self) -> bool:
         limits = self._limits
@@ -211,6 +207,7 @@ class Loop:
         if failed.kind == "ContextOverflow" and self._overflows < _OVERFLOW_RETRIES:
             self._overflows += 1
             self._sent = list(trim(self._sent, self._target(failed)))
+            self._meter.restart()
             self._step = self._call_model()
             return
         if failed.partial and failed.partial.text.strip():
@@ -223,7 +220,7 @@ class Loop:
     def _target(self, failed: ModelFailed) -> int:
         """Estimated tokens that are to be left: three quarters of the window if it is known, and never over half."""
         now = estimate_entries(self._sent)
-        known = int(failed.window * 0.75 / self._scale) if failed.window else now
+        known = int(failed.window * 0.75 / self._meter.scale) if failed.window else now
         return min(known, now // 2)
 
     # ── calls ────────────────────────────────────────────────────────────

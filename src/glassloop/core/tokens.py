@@ -7,12 +7,15 @@ Latin text, 1 to 1.6 characters for CJK, and about 2.8 for other scripts.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 from glassloop.core.entries import Entry, File, Image, Reply, ToolResult, User, text_of
 
 TOKENS_PER_MESSAGE = 4
 TOKENS_PER_IMAGE = 800
+
+_ENOUGH_TO_COMPARE = 50
 
 _CJK_RANGES = (
     r"\u1100-\u11ff\u2e80-\u9fff\ua960-\ua97f\uac00-\ud7ff"
@@ -48,13 +51,36 @@ def estimate_entry(entry: Entry) -> int:
             return TOKENS_PER_MESSAGE + estimate(entry.text)
 
 
-def estimate_entries(entries: Iterable[Entry], scale: float = 1.0) -> int:
-    """About how many tokens entries are, times the calibration that `calibrate` gave."""
-    return int(sum(map(estimate_entry, entries)) * scale)
+def estimate_entries(entries: Iterable[Entry]) -> int:
+    """About how many tokens entries are when they are sent."""
+    return sum(map(estimate_entry, entries))
 
 
-def calibrate(reported_prompt_tokens: int, estimated: int) -> float:
-    """The factor between a server's count and ours for the same request; outlandish reports are not believed."""
-    if reported_prompt_tokens <= 0 or estimated <= 0:
-        return 1.0
-    return min(4.0, max(0.25, reported_prompt_tokens / estimated))
+@dataclass(slots=True)
+class Meter:
+    """How full the context is: what the server counted last, and an estimate of what came since.
+
+    The estimate is scaled by how ours compared with the server's count of the same entries, so that
+    it fits the model's own vocabulary after the first reply. Outlandish counts are not believed.
+    """
+
+    counted: int = 0
+    upto: int = 0
+    scale: float = 1.0
+
+    def heard(self, prompt_tokens: int | None, entries: Sequence[Entry]) -> None:
+        """The server counted so many prompt tokens for these entries."""
+        if not prompt_tokens or prompt_tokens <= self.counted:
+            return
+        estimated = estimate_entries(entries[self.upto :])
+        if estimated >= _ENOUGH_TO_COMPARE:
+            self.scale = min(4.0, max(0.25, (prompt_tokens - self.counted) / estimated))
+        self.counted, self.upto = prompt_tokens, len(entries)
+
+    def tokens(self, entries: Sequence[Entry]) -> int:
+        """About how many tokens these entries are; they start with those that were counted."""
+        return self.counted + int(estimate_entries(entries[self.upto :]) * self.scale)
+
+    def restart(self) -> None:
+        """Older entries were changed or dropped: what was counted no longer holds, the scale does."""
+        self.counted = self.upto = 0

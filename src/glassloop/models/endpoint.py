@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from glassloop.core.entries import JSON
+from glassloop.core.entries import JSON, Entry, Usage
 from glassloop.core.errors import ConfigError, EndpointError
 from glassloop.core.events import Warned
 from glassloop.core.recording import NoRecorder, Recorder
@@ -21,6 +21,7 @@ from glassloop.models.http import DEFAULT_LIMIT, Client
 from glassloop.models.model import ModelRequest, Said
 from glassloop.models.profiles import Learnt, Lesson, ProfileStore
 from glassloop.models.providers import Provider
+from glassloop.models.truncation import noticed
 from glassloop.models.urls import (
     endpoint_url,
     host_of,
@@ -96,6 +97,8 @@ class Endpoint:
         self._name = name or f"{model} at {urlsplit(self.base_url).netloc}"
         self._settings = _settings(profile, tool_mode)
         self._facts = provider.profile if provider is not None else {}
+        self._provider = provider.name if provider is not None else None
+        self._truncation_said = False
         self._store = learned
         self._learnt: Learnt | None = None
         self._encoder: Encoder | None = None
@@ -195,6 +198,12 @@ class Endpoint:
             return False
         self._learnt = replace(self.learnt, url=None)
         return True
+
+    def look_for_truncation(self, body: int, entries: Sequence[Entry], usage: Usage) -> None:
+        """Warn, once, if a server seems to have dropped part of a request of `body` bytes."""
+        if not self._truncation_said and (warning := noticed(body, entries, usage, self._provider)):
+            self._truncation_said = True
+            self._warnings.append(warning)
 
     def warnings(self) -> list[Warned]:
         """What a person should know, each once."""

@@ -138,6 +138,7 @@ class _Operation:
         if self._whole and reply.tool_calls and not garbled:
             change = Learnt({"stream_with_tools": False})
             self._learn("streamed_calls", "replies are not streamed where there are tools", change)
+        self._endpoint.look_for_truncation(len(self._question.body), self._request.entries, reply.usage)
         return self._finished(reply, attempt)
 
     def _finished(self, reply: Reply, attempt: Attempt) -> Reply:

@@ -60,9 +60,9 @@ _PIECES: Mapping[str, type[Any]] = {
     "tool_call": ToolCall,
     "mend": Mend,
     "usage": Usage,
-    "intent": Intent,
 }
-_TAGS = {kind: tag for tag, kind in {**RECORDS, **_PIECES}.items()}
+_WHOLE: Mapping[str, type[Any]] = {**RECORDS, "intent": Intent}
+_TAGS = {kind: tag for tag, kind in {**_WHOLE, **_PIECES}.items()}
 
 BLOB_BYTES = 64 * 1024
 """A text or a file's bytes larger than this is put aside under its SHA-256, so that it is stored once."""
@@ -122,8 +122,8 @@ def encode(value: Journaled | Intent, secrets: Iterable[str] = (), *, aside: boo
 
     Raises `SessionError` for what no JSON can hold.
     """
-    tag = _TAGS.get(type(value))
-    if tag is None:
+    tag = _TAGS.get(type(value), "")
+    if tag not in _WHOLE:
         raise SessionError(f"a journal cannot hold a {type(value).__name__}: it keeps {', '.join(RECORDS)}")
     known = tuple(secrets)
     try:
@@ -168,7 +168,7 @@ def cleaned(text: str, secrets: tuple[str, ...]) -> str:
 
 def decode(tag: str, body: str, blob: Callable[[str], bytes]) -> Any:
     """The value that was stored. `blob` fetches what was put aside. Raises `SessionError` for anything else."""
-    kind = RECORDS.get(tag) or {"intent": Intent}.get(tag)
+    kind = _WHOLE.get(tag)
     if kind is None:
         raise SessionError(f"unknown type {tag!r}: written by a newer Glassloop, or not by Glassloop")
     try:

@@ -34,6 +34,7 @@ _RUN_COLUMNS = (
     "started_ms",
     "ended_ms",
 )
+_BAD_LINE = (KeyError, TypeError, ValueError, OverflowError, RecursionError)
 _RUN = (
     "SELECT agent, agent_hash, definition, status, stop_reason, text, error, started_ms, ended_ms FROM run "
     "WHERE run_id = ?"
@@ -128,7 +129,7 @@ def read_back(connection: sqlite3.Connection, text: Iterable[str], secrets: tupl
                 head = _add_entry(connection, one, runs[str(one.get("run"))], head, secrets)
             elif "run" in one and "exchange" not in one:
                 runs[str(one["run"])] = _add_run(connection, one, session_id, secrets)
-        except (KeyError, TypeError, ValueError, sqlite3.IntegrityError, SessionError) as error:
+        except (*_BAD_LINE, sqlite3.IntegrityError, SessionError) as error:
             raise SessionError(f"line {number} of the export cannot be read: {error}") from error
     connection.execute("UPDATE session SET head = ? WHERE session_id = ?", (head, session_id))
     return session_id

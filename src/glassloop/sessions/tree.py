@@ -83,10 +83,10 @@ def branches(connection: sqlite3.Connection, session_id: str) -> list[Branch]:
     head = info(connection, session_id).head
     tips = connection.execute(
         "SELECT entry_id FROM entry WHERE run_id IN (SELECT run_id FROM run WHERE session_id = ?) "
-        "AND entry_id NOT IN (SELECT parent_id FROM entry WHERE parent_id IS NOT NULL) ORDER BY entry_id",
+        "AND entry_id NOT IN (SELECT parent_id FROM entry WHERE parent_id IS NOT NULL)",
         (session_id,),
     ).fetchall()
-    ids = dict.fromkeys([*(tip for (tip,) in tips), *([head] if head is not None else [])])
+    ids = sorted({tip for (tip,) in tips} | ({head} if head is not None else set()))
     return [_branch(branch.read(connection, branch.path(connection, tip)), tip == head) for tip in ids]
 
 

@@ -33,14 +33,45 @@ def option_steps(sent: Sent, text: str, *, param: str, is_refusal: bool) -> Iter
     `param` is the field that the body itself names. `is_refusal`: the status says that the request was at
     fault (400, 422), so that naming a field is enough; else the words must refuse it too.
     """
-    yield from _demanded(sent, text)
+    text = _HINT.sub(" ", text)
     fields = [field for field in sent.options if field != "tool_choice" and _names(field, text, param)]
     if not fields:
         fields = [field for field in OUTPUT_LIMITS if field in sent.options and re.search(_OUTPUT, text)]
-    refused = re.search(REFUSED, text) is not None
+    if not is_refusal and not re.search(REFUSED, text):
+        return
+    if len(fields) > 1:
+        yield from _several(fields, text)
     for field in fields:
-        if is_refusal or refused:
-            yield from _field_steps(sent, field, text)
+        yield from _field_steps(sent, field, text)
+
+
+_HINT = re.compile(r"did you mean[^\n?]*\??")
+"""What a server guesses that we meant is no complaint about it."""
+_ONE_OF_THEM = pattern(
+    r"cannot both|can't both|not both|both (?:be )?(?:set|specified|provided)|only one of|mutually exclusive|at the same time",
+    r"use only one|either\b[^\n]{0,60}\bor\b|simultaneous|together with|in combination|不能同时|互斥",
+)
+_KEPT = ("temperature", "max_completion_tokens", "max_tokens")
+"""Of fields that exclude each other, the first of these stays, else the first that was set."""
+
+
+def _several(fields: list[str], text: str) -> Iterator[Step]:
+    """Fields that exclude each other: all but one go. Fields that are refused in one breath go in one step."""
+    if _ONE_OF_THEM.search(text):
+        stays = next((each for each in _KEPT if each in fields), fields[0])
+        gone = [each for each in fields if each != stays]
+    else:
+        gone = [each for each in fields if _refused_by_name(each, text)]
+        if len(gone) < 2:
+            return
+    yield f"drop:{','.join(gone)}", {"drop_fields": gone}
+
+
+def _refused_by_name(field: str, text: str) -> bool:
+    """Whether a line names the field and refuses it, or names it in a list of what it refuses."""
+    name = named(field)
+    listed = rf"(?:{REFUSED})[^\n]{{0,40}}[\[(:][^\n\])]{{0,200}}{name}"
+    return re.search(f"{near(name, REFUSED, 40)}|{listed}", text) is not None
 
 
 def _names(field: str, text: str, param: str) -> bool:
@@ -65,17 +96,27 @@ _ONLY_STREAMED = pattern(
     near(r"non-?stream\w*", REFUSED, 40),
     r"enable the stream",
     r"stream['\"`]? must be (?:set to )?true",
+    near(r"\bstream\s*[=:]\s*['\"]?false", REFUSED, 60),
     r"仅支持流式|只支持流式",
 )
 
 
-def _demanded(sent: Sent, text: str) -> Iterator[Step]:
+_FIELD = r"(?<![.\w])(?:parameter\.)?['\"`]?([a-z]+(?:_[a-z]+)+)['\"`]?"
+_VALUE = r"['\"`]?(true|false|none|null|auto|low|medium|high|minimal)\b"
+_DEMANDS = (
+    re.compile(rf"{_FIELD} (?:must|should|has to|needs to) be (?:set to |equal to )?{_VALUE}"),
+    re.compile(rf"\bset {_FIELD} (?:to|=) {_VALUE}"),
+    re.compile(rf"{_FIELD}\s*(?:必须|应该?|需要?)\s*(?:被)?(?:设置?|设定)?(?:为|成|是)\s*{_VALUE}"),
+)
+_TRUTH = {"true": True, "false": False}
+
+
+def demanded_steps(sent: Sent, text: str) -> Iterator[Step]:
     """Fields that we did not send, or not so, and that the endpoint insists on."""
-    for field, value in re.findall(
-        r"\b([a-z]+(?:_[a-z]+)+) must be (?:set to |equal to )?(true|false)\b", text
-    ):
-        if field not in sent.profile.set_fields:
-            yield f"set_fields:{field}", {"set_fields": {field: value == "true"}}
+    for demand in _DEMANDS:
+        for field, value in demand.findall(text):
+            if field not in sent.profile.set_fields and field not in ("tool_choice", *OUTPUT_LIMITS):
+                yield f"set_fields:{field}", {"set_fields": {field: _TRUTH.get(value, value)}}
     if "stream" not in sent.options and _ONLY_STREAMED.search(text):
         yield "stream_only:yes", {"stream_only": True}
     if any(field in sent.options for field in OUTPUT_LIMITS):

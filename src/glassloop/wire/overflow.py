@@ -22,6 +22,8 @@ _ABOUT_LENGTH = pattern(
     r"(?:maximum|max|model'?s?) (?:\w+ )?(?:context|prompt|input|sequence)[ _](?:length|size|window)",
     r"inputs?\W{0,2} tokens[^\n]{0,60}<=",
     r"max_?length:? \d+, actual:? \d+",
+    near(_LENGTH, r"must (?:have|be) (?:less|fewer|at most|shorter|no more)", 40),
+    r"prompt_tokens\b[^\n]{0,30}\bless than",
     r"reduce (?:the |your )?(?:length|size|prompt|message|input|context)|max_model_len|shorten (?:the|your)",
     r"range of input length|total length of (?:all )?(?:the )?messages|tokens_limit_reached|n_ctx|kv cache",
     r"(?:request entity|payload|content|body) (?:is )?too large",
@@ -41,6 +43,9 @@ _WINDOWS = tuple(
     for each in (
         rf">\s*{_N}\s*(?:max|$|,|\)|-|tokens)",
         rf"with {_N} max",
+        rf"(?:<=?|≤|(?:less|fewer) than)\s*(?:\w+ \()?{_N}",
+        rf"max_(?:seq|model|context|input)_len(?:gth)?\s*\(\s*{_N}",
+        rf"(?:context|prompt|input|sequence)[ _](?:length|window|size|limit)\b[^\n]{{0,80}}?\bis {_N}",
         rf"(?:context|prompt|input|sequence)[ _](?:length|window|size|limit)\b[^\d\n]{{0,40}}{_N}",
         rf"(?:maximum|max)\b[^\d\n]{{0,60}}{_N}",
         rf"\blimit\b[^\d\n]{{0,30}}{_N}",

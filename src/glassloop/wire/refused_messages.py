@@ -182,9 +182,10 @@ ROLE_RULES = (
     Refusal(
         pattern(
             near(
-                r"\b(?:first|last) (?:message|role|turn)|final message|end(?:s|ing)? with",
+                r"\b(?:first|last) (?:message|role|turn)|final message|end(?:s|ing)? with|at the end",
                 r"\buser\b|assistant|prefix|prefill",
-            )
+            ),
+            near(r"\bassistant\b", r"\bprefill\w*"),
         ),
         lambda sent: bool(sent.roles),
         _order_steps,
@@ -213,6 +214,7 @@ _NO_TEXT = r"empty|blank|whitespace|too short|min_?length|at least (?:1|one) cha
 _NO_VALUE = r"\bnull\b|\bnone\b|nonetype|missing|required|must have|either|undefined|\bnil\b"
 _NOT_TEXT = (
     r"(?:be|expected|type|a|into)(?: an?)?(?: valid)? str(?:ing)?\b|str(?:ing)? type expected"
+    r"|(?:got|but|found|unmarshal|received) (?:an? )?['\"`]?(?:list|array|sequence)\b|['\"`](?:array|list)['\"`] not in"
     r"|string or (?:an )?(?:array|list)"
 )
 
@@ -224,12 +226,15 @@ def _content_steps(sent: Sent, text: str) -> Iterator[Step]:
             yield "images_in_tools:no", {"images_in_tools": False}
         yield "parts:no", {"images": False, "files": False}
         return
-    if not has_calls(sent):
+    if not has_calls(sent) or _OF_A_RESULT.search(text):
         return
     empty = re.search(_NO_TEXT, text) is not None
     for spelling in ("omit", "null", "blank", "words") if empty else ("", "blank", "words"):
         yield f"call_content:{spelling or 'empty'}", {"call_content": spelling}
 
+
+_OF_A_RESULT = pattern(r"role\W{1,3}tool\b", r"\.tool\.content", r"\btool (?:message|result)'?s? content")
+"""Content of a tool message, which is one text that is not empty whatever the profile."""
 
 _BROKEN_PICTURE = pattern(r"make sure|valid image|download|decod\w*|corrupt|too (?:large|big)|fetch")
 

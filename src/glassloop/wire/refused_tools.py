@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
+from glassloop.core.entries import JSON
 from glassloop.wire import diet
-from glassloop.wire.rule import Refusal, Step, always, has_tools, or_text, to_text
+from glassloop.wire.rule import Refusal, Step, always, has_calls, has_tools, or_text, to_text
 from glassloop.wire.sent import Sent
-from glassloop.wire.vocabulary import REFUSED, near, pattern
+from glassloop.wire.vocabulary import MISSING, REFUSED, near, pattern
 
 # ── tools ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -58,7 +59,39 @@ def _count_steps(sent: Sent, text: str) -> Iterator[Step]:
         yield f"max_tools:{max(caps)}", {"max_tools": max(caps)}
 
 
+def _has_empty_object(schema: JSON) -> bool:
+    if not isinstance(schema, Mapping):
+        return False
+    if schema.get("type") == "object" and not schema.get("properties"):
+        return True
+    return any(map(_has_empty_object, _schemas_in(schema)))
+
+
+def _schemas_in(schema: Mapping[str, JSON]) -> Iterator[JSON]:
+    properties = schema.get("properties")
+    yield from properties.values() if isinstance(properties, Mapping) else ()
+    yield schema.get("items")
+    for key in ("anyOf", "oneOf", "allOf"):
+        yield from schema.get(key) or ()
+
+
 RULES = (
+    Refusal(
+        pattern(near(r"\btool_?config\b|\btools\b(?: (?:field|param\w*|array))?", MISSING, 60)),
+        lambda sent: has_calls(sent) and not has_tools(sent),
+        always(("calls_need_tools:yes", {"calls_need_tools": True})),
+    ),
+    Refusal(
+        pattern(
+            near(
+                r"\bproperties\b|\bparameters\b",
+                r"non-?empty|not be empty|(?:is|are) empty|at least (?:one|1) propert|empty object",
+                60,
+            )
+        ),
+        lambda sent: any(_has_empty_object(schema) for schema in sent.schemas),
+        or_text(("no_properties:omit", {"no_properties": "omit"})),
+    ),
     Refusal(
         pattern(
             r"unexpected empty grammar|\bgrammar\b|\bgbnf\b|\bsamplers?\b|structural[_ ]tag|xgrammar|llguidance"

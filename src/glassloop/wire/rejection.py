@@ -159,8 +159,8 @@ def _shorter_answer(case: _Case, tokens: int, *, lasting: bool) -> Adapt | None:
 
 # ── throttling, outages ──────────────────────────────────────────────────────────────────────────────────────────
 
-_TRANSIENT = frozenset((408, 409, 425, 429))
-_LIMITS = {409: 2}
+_TRANSIENT = frozenset((408, 409, 425, 429, 499))
+_LIMITS = {409: 2, 499: 2}
 
 
 def _beyond_any_wait(case: _Case) -> Judgement | None:

@@ -73,6 +73,9 @@ class Encoder:
         left out. Raises `ConfigError` for a setting that is ours to fill in (model, messages, tools, stream).
         """
         tools = tools[: self.profile.max_tools]
+        if not tools and self.profile.calls_need_tools:
+            tools = _of_past_calls(entries)
+            settings = {**settings, "tool_choice": "none"}
         self.names_back.update((self.wire_name(tool.name), tool.name) for tool in tools)
         native = bool(tools) and not self.profile.text_tools
         streamed = self.profile.streams(stream, tools=bool(tools))

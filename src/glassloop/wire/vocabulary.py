@@ -16,8 +16,8 @@ REFUSED = (
 
 MISSING = (
     r"(?:missing|required|requires?|must\s+(?:be\s+|also\s+)?(?:passed|provided|included|present|sent|returned|set"
-    r"|specified|have|contain|include)|not\s+(?:found|provided|passed|present|set)|cannot\s+be\s+empty|must\s+not\s+be"
-    r"\s+empty|is\s+empty|expected|without|lacks?|lacking|needs?|缺少|缺失|必须)"
+    r"|specified|defined?|declared?|have|contain|include)|not\s+(?:found|provided|passed|present|set)|cannot\s+be\s+empty|must\s+not\s+be"
+    r"\s+empty|is\s+empty|expect(?:s|ed)|without|lacks?|lacking|needs?|缺少|缺失|必须)"
 )
 """Word class of absence."""
 
@@ -40,7 +40,8 @@ def named(field: str) -> str:
 
 UNREAD_CALL = pattern(
     r"tool_use_failed|failed to (?:call|parse)[^\n]{0,30}(?:function|tool)|(?:error|failure) parsing tool call",
-    r"failed to parse input at pos",
+    r"failed to parse input at pos|malformed_function_call",
+    near(r"\bmodel\b[^\n]{0,20}\b(?:produced|generated|returned|emitted|output)\b", r"invalid|malformed|unparsable", 40),
 )
 """The endpoint could not parse the call that its model wrote."""
 
@@ -60,6 +61,8 @@ CREDIT = pattern(
         40,
     ),
     r"\bbilling\b|payment[_ ]required|arrear|overdue|exceeded your current quota|spend(?:ing)? limit|hard limit",
+    r"(?:account|service|subscription|plan)\b[^\n]{0,30}\b(?:has been|is|was) (?:paused|suspended|frozen|deactivated|terminated)",
+    near(r"(?:spend\w*|set|budget|inference|monthly|plan'?s?) (?:\w+ )?(?:limit|allowance|cap)\b", r"reached|exceeded|exhausted", 40),
     r"budget (?:has been )?exceeded|余额|欠费|充值|quota[^\n]{0,30}(?:exhausted|used up)|access_terminated|额度",
 )
 """No money or quota left."""
@@ -71,6 +74,7 @@ THROTTLED = pattern(
     r"rate[ _-]?limit|too[ _]many[ _](?:requests|concurrent|tokens, please wait)|throttl|overloaded|over capacity|at capacity",
     r"out of capacity|capacity (?:exceeded|reached|constraints)|resource[ _]exhausted|slow down|concurren(?:t|cy)[^\n]{0,30}(?:limit|exceed|too)",
     r"(?:requests|tokens) per (?:second|minute|min|hour|day)|\b[rt]p[md]\b|quota (?:exceeded|metric)|(?:server|service|system|engine|model) is (?:currently )?(?:too )?busy",
+    r"(?:daily|hourly|weekly|requests?|usage|qps|qpm) (?:\w+ )?limit (?:is |has been |was )?(?:reached|exceeded|hit)",
     r"high (?:demand|traffic|load)|heavy load|繁忙|限流|频率|频繁|并发|过载|稍后",
 )
 """Too much at once: waiting helps."""
@@ -105,7 +109,7 @@ KEY = pattern(
 """The key is missing, wrong or not allowed."""
 
 UNKNOWN_MODEL = pattern(
-    r"model_?not_?found|(?:unknown|invalid|no such|non-?existent|unrecogni[sz]ed)[ _]model\b(?! parameter)|not a valid model",
+    r"model_?not_?(?:found|supported)|requested model is not supported|(?:unknown|invalid|no such|non-?existent|unrecogni[sz]ed)[ _]model\b(?! parameter)|not a valid model",
     r"\bmodel\b[^\n]{0,120}?(?:does not exist|doesn't exist|not exist|(?<!tool )not found|no longer available|was deprecated|has been (?:deprecated|decommissioned|retired|removed)|is not available|not available|isn't available|not loaded|not served|is not supported by (?:any|this) provider)",
     r"no (?:available )?(?:channel|endpoints?|providers?|deployment|distributor)s?[^\n]{0,30}(?:found |available )?for (?:the |this )?(?:model|[\w./-]+/)",
     r"deployment[^\n]{0,40}does not exist|(?:does not|do not) have access to[^\n]{0,20}model|模型[^\n]{0,40}(?:不存在|未找到|无效|无可用|已下线)|无可用渠道",

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from glassloop.tools.builtin.files_text import NotText, around, decode, lines_of
 from glassloop.tools.builtin.rooted import read_bytes
 from glassloop.tools.builtin.rooted_names import Parts, Refused, Root
+from glassloop.tools.builtin.rooted_walk import Entry
 
 MAX_FILE = 5_000_000
 SHOWN_LINE = 300
@@ -34,15 +35,15 @@ class Found:
     matching: frozenset[int]
 
 
-def search_plainly(root: Root, files: Iterable[Parts], query: Query) -> Iterator[Found | None]:
+def search_plainly(root: Root, files: Iterable[Entry], query: Query) -> Iterator[Found | None]:
     """What each file has; None for one that is no text or cannot be read."""
-    for parts in files:
+    for entry in files:
         try:
-            content = decode(read_bytes(root, parts, MAX_FILE)[0]).text
+            content = decode(read_bytes(root, entry.parts, MAX_FILE)[0]).text
         except (NotText, OSError, Refused):
             yield None
             continue
-        yield _in_text(parts, content, query)
+        yield _in_text(entry.parts, content, query)
 
 
 def _in_text(parts: Parts, content: str, query: Query) -> Found:

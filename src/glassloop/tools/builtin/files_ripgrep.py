@@ -12,7 +12,6 @@ import shutil
 import subprocess
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
-from itertools import islice
 from pathlib import Path
 from time import monotonic
 from typing import Any
@@ -21,9 +20,14 @@ from glassloop.tools.builtin.files_query import SHOWN_LINE, Found, Query
 from glassloop.tools.builtin.files_text import SNIFFED, around, binary_kind
 from glassloop.tools.builtin.rooted import open_file
 from glassloop.tools.builtin.rooted_names import Parts, Refused, Root
+from glassloop.tools.builtin.rooted_walk import Entry
 
 _BATCH = 48
-"""Files for one child. Few enough for the descriptors that macOS allows a program."""
+_BATCH_BYTES = 16_000_000
+"""What one child searches: few enough descriptors for what macOS allows a program, and all of it may come back."""
+
+_SIZE_LIMIT = "2M"
+"""For the compiled expression. Nested counts reach it, and would otherwise take minutes."""
 
 _FAILED = 2
 
@@ -37,23 +41,35 @@ def ripgrep(root: Root) -> str | None:
 
 
 def search_by_ripgrep(
-    program: str, root: Root, files: Iterable[Parts], query: Query
+    program: str, root: Root, files: Iterable[Entry], query: Query
 ) -> Iterator[Found | None]:
     """What each file has; None for one that is no text or cannot be read.
 
     Raises `ValueError` for an expression that ripgrep refuses, `TimeoutError` at the deadline.
     """
-    command = [program, "--json", "--no-config", "--no-messages"]
+    command = [program, "--json", "--no-config", "--no-messages", f"--regex-size-limit={_SIZE_LIMIT}"]
     command += [f"--context={query.context}", f"--max-count={query.limit}"]
     command += ["--ignore-case"] if query.ignore_case else []
     command += ["--regexp", query.text, "--"]
-    waiting = iter(files)
-    while batch := list(islice(waiting, _BATCH)):
+    for batch in _batches(files):
         with ExitStack() as open_files:
             handles = _opened(root, batch, open_files)
             lines = _run(command, list(handles), query.deadline) if handles else []
         yield from _found(lines, handles)
         yield from [None] * (len(batch) - len(handles))
+
+
+def _batches(files: Iterable[Entry]) -> Iterator[list[Parts]]:
+    batch: list[Parts] = []
+    room = _BATCH_BYTES
+    for entry in files:
+        room -= entry.size
+        if batch and (room < 0 or len(batch) == _BATCH):
+            yield batch
+            batch, room = [], _BATCH_BYTES - entry.size
+        batch.append(entry.parts)
+    if batch:
+        yield batch
 
 
 def _opened(root: Root, batch: list[Parts], open_files: ExitStack) -> dict[int, Parts]:

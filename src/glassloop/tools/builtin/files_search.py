@@ -14,12 +14,12 @@ from glassloop.tools.builtin.files_query import MAX_FILE, Found, Query, search_p
 from glassloop.tools.builtin.files_ripgrep import ripgrep, search_by_ripgrep
 from glassloop.tools.builtin.rooted import check_file, status
 from glassloop.tools.builtin.rooted_names import Parts, Refused, Root, is_secret, parts_of, shown
-from glassloop.tools.builtin.rooted_walk import Entry, walk
+from glassloop.tools.builtin.rooted_walk import MAX_ENTRIES, Entry, walk
 
 MAX_FOUND = 1_000
 MAX_MATCHES = 200
 MAX_CONTEXT = 10
-MAX_SECONDS = 30.0
+MAX_SECONDS = 20.0
 
 
 def find_files(root: Root, pattern: str, path: str = ".", limit: int = 200) -> str:
@@ -50,7 +50,17 @@ def find_files(root: Root, pattern: str, path: str = ".", limit: int = 200) -> s
         return (
             f"Nothing in {shown(start)} is named {visible(pattern)} ({looked} files and folders looked at)."
         )
-    return "\n".join([*found, *([f"[{left} more; use a narrower pattern]"] if left else [])])
+    more = [f"[{left} more; use a narrower pattern]"] if left else []
+    return "\n".join([*found, *more, *_too_much(looked)])
+
+
+def _too_much(looked: int) -> list[str]:
+    """A word on what was not looked at, if there was more than is ever looked at."""
+    return (
+        [f"[only the first {MAX_ENTRIES:,} files and folders were looked at]"]
+        if looked >= MAX_ENTRIES
+        else []
+    )
 
 
 _MARKS = {"folder": "/", "link": " (a link, not followed)"}
@@ -79,6 +89,7 @@ class _Search:
 
     blocks: list[str] = field(default_factory=list)
     matches: int = 0
+    looked: int = 0
     files: int = 0
     skipped: Counter[str] = field(default_factory=Counter)
     late: bool = False
@@ -134,9 +145,10 @@ def _check(query: Query) -> None:
         raise ValueError(f"limit is {query.limit}; it must be 1 to {MAX_MATCHES}")
 
 
-def _candidates(root: Root, start: Parts, patterns: list[Parts], search: _Search) -> Iterator[Parts]:
+def _candidates(root: Root, start: Parts, patterns: list[Parts], search: _Search) -> Iterator[Entry]:
     """The files to search. A file's name, or its path below `start`, must take one of the patterns."""
     for entry in _entries(root, start):
+        search.looked += 1
         relative = entry.parts[len(start) :] or entry.parts[-1:]
         if entry.kind != "file" or not any(matches(pattern, relative) for pattern in patterns):
             continue
@@ -146,7 +158,7 @@ def _candidates(root: Root, start: Parts, patterns: list[Parts], search: _Search
             search.skipped[f"larger than {MAX_FILE:,} bytes"] += 1
         else:
             search.files += 1
-            yield entry.parts
+            yield entry
 
 
 def _entries(root: Root, start: Parts) -> Iterable[Entry]:
@@ -191,6 +203,7 @@ def _notes(search: _Search, query: Query, start: Parts) -> Iterator[str]:
         yield f"[stopped at {search.matches} matches; narrow the search, or set a higher limit]"
     if search.late:
         yield f"[stopped after {MAX_SECONDS:g} seconds; search a smaller folder]"
+    yield from _too_much(search.looked)
     if search.skipped:
         reasons = (f"{count} ({reason})" for reason, count in sorted(search.skipped.items()))
         yield f"[files not searched: {', '.join(reasons)}]"

@@ -127,6 +127,7 @@ class TextCallReader:
         return shown
 
     def _say(self, text: str) -> None:
+        self._source.mark()
         if text:
             self._content.append(text)
             self._fresh.append(text)
@@ -255,11 +256,8 @@ class TextCallReader:
         if not begins.anywhere and not self._line.leads:
             return False
         source.mark()
-        start = source.pos
         shape = yield from begins.read(source, self._tools)
         if shape is None or not (yield from self._believe(shape, begins)):
-            if source.pos == start and not source.taken():
-                return False
             self._say(source.taken())
         return True
 
