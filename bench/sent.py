@@ -18,7 +18,7 @@ def run(size: Size) -> Outcome:
     for stream in (False, True):
         mode = "streamed" if stream else "whole"
         for side in sides:
-            found = figures[f"{side}, {mode}"] = _figures(side, stream)
+            found = figures[f"{side}, {mode}"] = figures_of(side, stream)
             words = "  ".join(f"{name} {value:,.6g}" for name, value in found.items())
             lines.append(f"  {side:14} {mode:9} {words}")
     ours = [figures[f"glassloop, {mode}"] for mode in ("whole", "streamed")]
@@ -30,7 +30,7 @@ def run(size: Size) -> Outcome:
     return Outcome("requests", sides, figures, tuple(lines), targets)
 
 
-def _figures(side: str, stream: bool) -> dict[str, float]:
+def figures_of(side: str, stream: bool) -> dict[str, float]:
     with measure.Server() as server:
         before = server.stats()
         measure.run_worker(side, "sent", {"server": server.url, "rounds": ROUNDS, "stream": stream})

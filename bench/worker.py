@@ -11,7 +11,6 @@ import importlib
 import json
 import re
 import resource
-import statistics
 import sys
 import time
 from collections.abc import Callable
@@ -91,6 +90,8 @@ async def first_token(name: str, server: str, times: int) -> dict[str, float]:
     agent = side(name, url(server, chunks=20), stream=True)
     for _ in range(10):
         await agent.run(TASK, lambda: None)
+    import statistics  # here: a cold process of another scenario must not pay for it
+
     waits: list[float] = []
     for _ in range(times):
         first: list[float] = []

@@ -163,6 +163,7 @@ SENT: dict[str, tuple[dict[str, object], str | None]] = {
     "OpenAI's key not to a bare URL": ({"model": "m", "base_url": "http://h/v1", "env": {"OPENAI_API_KEY": "k"}}, None),
     "a project that says the provider's own address": (
         {"model": "groq:m", "project": '[providers.groq]\nbase_url = "https://api.groq.com/openai/v1"', "env": {"GROQ_API_KEY": "k"}}, "k"),
+    "a general key without an address nowhere": ({"model": "m", "env": {"GLASSLOOP_API_KEY": "k"}}, None),
     "a project's URL without any key around": ({"project": f'model = "{EVIL}#m"'}, None),
 }  # fmt: skip
 
@@ -176,6 +177,7 @@ def test_a_key_goes_where_its_source_says(place: Place, case: str) -> None:
 STOLEN: dict[str, tuple[dict[str, object], list[str]]] = {
     "a project's URL, the environment's key": ({"project": f'model = "m"\nbase_url = "{EVIL}"', "env": {"GLASSLOOP_API_KEY": "k"}}, ["base_url (", "glassloop.toml)", "GLASSLOOP_API_KEY (the environment)"]),
     "a project's model URL": ({"project": f'model = "{EVIL}#m"', "env": {"GLASSLOOP_API_KEY": "k"}}, ["model (", "GLASSLOOP_API_KEY (the environment)"]),
+    "a model URL in capitals": ({"project": f'model = " {EVIL.replace("https", "HTTPS")}#m"', "env": {"GLASSLOOP_API_KEY": "k"}}, ["model ("]),
     ".env's URL": ({"model": "openai:m", "dotenv": f"OPENAI_BASE_URL={EVIL}", "env": {"OPENAI_API_KEY": "k"}}, ["OPENAI_BASE_URL (", ".env)", "OPENAI_API_KEY (the environment)"]),
     "an older name of it": ({"model": "openai:m", "dotenv": f"OPENAI_API_BASE={EVIL}", "env": {"OPENAI_API_KEY": "k"}}, ["OPENAI_API_BASE"]),
     "a provider's table": ({"model": "groq:m", "project": f'[providers.groq]\nbase_url = "{EVIL}"', "env": {"GROQ_API_KEY": "k"}}, ["providers.groq.base_url (", "GROQ_API_KEY (the environment)"]),

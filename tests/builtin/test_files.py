@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import sqlite3
@@ -20,6 +21,7 @@ from glassloop.tools.builtin.files_read import MAX_BYTES, list_files, read_file
 from glassloop.tools.builtin.files_write import edit_file, write_file
 from glassloop.tools.builtin.rooted import root_at
 from glassloop.tools.builtin.rooted_names import Refused, Root
+from glassloop.tools.context import ToolContext
 from glassloop.tools.toolbox import Toolbox
 
 
@@ -90,6 +92,23 @@ def test_reading_is_allowed_unless_it_is_of_keys_and_writing_is_asked_about(
 ) -> None:
     box = Toolbox(builtin.load("files", {"files_root": str(tmp_path)}))
     assert box.prepare(ToolCall("1", tool, json.loads(arguments), arguments)).outcome == outcome
+
+
+def test_the_tools_run_in_a_toolbox_and_their_failures_are_results(tmp_path: Path) -> None:
+    box = Toolbox(builtin.load("files", {"files_root": str(tmp_path)}))
+    calls = [
+        ("write_file", {"path": "a.txt", "content": "one\n"}, "Made a.txt: 4 bytes."),
+        ("read_file", {"path": "a.txt"}, "a.txt (lines 1 to 1 of 1)\n1\tone"),
+        (
+            "edit_file",
+            {"path": "a.txt", "old_text": "two", "new_text": ""},
+            "LookupError: old_text is not in a.txt",
+        ),
+        ("read_file", {"path": "../a.txt"}, "Refused: `..` is not allowed in a path"),
+    ]
+    for name, arguments, said in calls:
+        verdict = box.prepare(ToolCall("1", name, arguments, json.dumps(arguments)))
+        assert asyncio.run(box.execute(verdict, ToolContext())).text.startswith(said)
 
 
 # ── read ─────────────────────────────────────────────────────────────────────────────────────────────
@@ -296,6 +315,7 @@ def test_an_edit_replaces_the_only_place_and_answers_with_the_diff(root: Root) -
         ("    x = 2  \nsay('hi')", 1, r"Line 4 differs only in white space"),
         ("y = compute(1, 3)\nx", 1, r"The nearest is at line 2:\n  y = compute\(1, 2\)"),
         ("nothing like it at all", 1, r"so nothing was changed\. Read the file again"),
+        ("\n\n\n", 1, r"so nothing was changed\. Read the file again"),
     ],
 )
 def test_an_edit_that_fits_nowhere_or_too_often_says_what_is_near(
@@ -360,7 +380,8 @@ def test_a_file_and_a_folder_are_moved_and_nothing_is_overwritten(root: Root) ->
     with pytest.raises(Refused, match="into itself"):
         move_file(root, "new", "new/folder/new")
     with pytest.raises(FileNotFoundError, match=r"there is no a\.txt"):
-        move_file(root, "a.txt", "b.txt")
+        move_file(root, "a.txt", "another/b.txt")
+    assert not (root.folder / "another").exists()
 
 
 def test_a_file_a_link_and_an_empty_folder_are_deleted_but_not_a_full_one(root: Root) -> None:

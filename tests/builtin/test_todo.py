@@ -25,14 +25,14 @@ def test_a_plan_is_told_back_and_kept_for_its_run() -> None:
     plans = Plans()
     box = Toolbox([plan_tool(plans)])
     items = [
-        {"text": "read the code", "state": "done"},
-        {"text": "写测试", "state": "doing"},
+        {"text": "read the code", "state": "completed"},
+        {"text": "写测试", "state": "in_progress"},
         {"text": "ship"},
-        {"text": "party", "state": "dropped"},
+        {"text": "party", "state": "cancelled"},
     ]
     result = call(box, items)
     assert result.text == "Plan: 1 of 3 done\n[x] read the code\n[>] 写测试\n[ ] ship\n[-] party"
-    assert plans.of("run")[1] == PlanItem("写测试", "doing")
+    assert plans.of("run")[1] == PlanItem("写测试", "in_progress")
     assert plans.of("another run") == ()
     call(box, [])
     assert plans.of("run") == ()
@@ -43,7 +43,7 @@ def test_it_needs_no_leave_and_repeating_it_changes_nothing() -> None:
     box = Toolbox([tool])
     assert (tool.effect, tool.origin) == ("idempotent", "builtin")
     assert box.prepare(ToolCall("1", "update_plan", {"items": []}, '{"items": []}')).outcome == "ready"
-    items = [{"text": "a", "state": "doing"}]
+    items = [{"text": "a", "state": "in_progress"}]
     assert call(box, items).text == call(box, items).text
 
 
@@ -51,8 +51,8 @@ def test_it_needs_no_leave_and_repeating_it_changes_nothing() -> None:
     ("items", "said"),
     [
         (
-            [{"text": "a", "state": "doing"}, {"text": "b", "state": "doing"}],
-            'only one item can be "doing".*a; b',
+            [{"text": "a", "state": "in_progress"}, {"text": "b", "state": "in_progress"}],
+            'only one item can be "in_progress".*a; b',
         ),
         ([{"text": "  "}], "item 1 has 0 characters"),
         ([{"text": "x" * 501}], "item 1 has 501 characters"),

@@ -6,6 +6,7 @@ import sqlite3
 import stat
 
 import pytest
+from tests.sessions import kit
 
 from glassloop.core.entries import Reply, Text, ToolResult
 from glassloop.core.errors import SessionError
@@ -13,7 +14,6 @@ from glassloop.core.journal import Cancelled, ModelFailed, Record, RunEnd
 from glassloop.core.tools import Decision, Verdict
 from glassloop.sessions.journal import SqliteJournal
 from glassloop.sessions.store import Store
-from tests.sessions import kit
 
 
 @pytest.fixture

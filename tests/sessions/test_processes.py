@@ -7,13 +7,13 @@ import signal
 import sqlite3
 
 import pytest
+from tests.sessions import kit
 
 from glassloop.core.entries import ToolResult
 from glassloop.core.errors import SessionError
 from glassloop.core.journal import Record, RunEnd
 from glassloop.sessions.journal import SqliteJournal
 from glassloop.sessions.store import Store
-from tests.sessions import kit
 
 # Writes rounds for ever, and says each thing once it is acknowledged.
 WRITER = """

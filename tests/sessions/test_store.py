@@ -4,6 +4,7 @@ import asyncio
 import sqlite3
 
 import pytest
+from tests.sessions import kit
 
 from glassloop.core.entries import Reply, Text, ToolResult, User
 from glassloop.core.errors import SessionError
@@ -11,7 +12,6 @@ from glassloop.core.journal import Record, RunEnd
 from glassloop.core.tools import Decision, Verdict
 from glassloop.sessions.journal import SqliteJournal
 from glassloop.sessions.store import Store
-from tests.sessions import kit
 
 
 @pytest.fixture

@@ -10,6 +10,7 @@ from threading import Thread
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.sessions import kit
 
 from glassloop.core.errors import SessionError
 from glassloop.core.journal import Record, RunEnd
@@ -17,7 +18,6 @@ from glassloop.sessions import masking
 from glassloop.sessions.journal import SqliteJournal
 from glassloop.sessions.store import Store
 from glassloop.sessions.wire_log import curl
-from tests.sessions import kit
 
 KEY = "planted-Zq8x7Vt2Lm4Nk6Rp"
 URL = "https://api.example.com/v1/chat/completions"

@@ -498,7 +498,7 @@ CASES = [
     (
         400,
         "temperature and top_p cannot both be specified for this model. Please use only one.",
-        "drop:temperature",
+        "drop:top_p",
     ),
 ]
 

@@ -13,6 +13,8 @@ _COMMANDS = {
     "demo": "See the loop at work; no key needed.",
     "tools": "List the tools, or check a tool file.",
     "models": "List the models of an endpoint.",
+    "profile": "What is known of endpoints, and why.",
+    "quirks": "Play what real endpoints get wrong.",
 }
 
 

@@ -94,8 +94,8 @@ def connect(sources: Sequence[Source], slots: Mapping[str, Slot]) -> Connection:
 
 def _with_split_url(source: Source) -> Source:
     """With a model given as `http://host/v1#name` set as base URL and name."""
-    model = source.variables.get(MODEL, "")
-    if not model.startswith(("http://", "https://")):
+    model = source.variables.get(MODEL, "").strip()
+    if "://" not in model:
         return source
     url, _, name = model.partition("#")
     if not name:
@@ -134,10 +134,10 @@ def _key_for(
 ) -> tuple[Found | None, str]:
     """The key to send, or None with the reason why there is one that is not sent."""
     if url is None:
+        if slot is GENERAL or model is None:
+            return None, ""  # there is nowhere to send one
         key = find(sources, slot.key_variables)
-        if key is not None or slot is GENERAL or model is None:
-            return key, ""
-        return _general_key_at_home(model, slot, sources)
+        return (key, "") if key else _general_key_at_home(model, slot, sources)
     beside = find([url.source], (*slot.key_variables, API_KEY))
     if beside is not None:
         return beside, ""

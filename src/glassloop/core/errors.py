@@ -81,7 +81,12 @@ class StreamStalled(EndpointError):
 
 
 class ConnectionLost(EndpointError):
-    """The endpoint could not be reached, or hung up before the reply was complete."""
+    """The endpoint could not be reached, or hung up before the reply was complete.
+
+    `retries`: how often it is worth trying again, where that is less than usual.
+    """
+
+    retries: int | None = None
 
 
 class ContentFiltered(EndpointError):

@@ -95,7 +95,8 @@ class Endpoint:
         self._secrets = [value for name, value in self.headers.items() if name.lower() in SECRET_HEADERS]
         self._secrets += [key] if key else []
         self._name = name or f"{model} at {urlsplit(self.base_url).netloc}"
-        self._settings = _settings(profile, tool_mode)
+        self.told = _settings(profile, tool_mode)
+        """What you know of the endpoint, as profile changes."""
         self._facts = provider.profile if provider is not None else {}
         self._provider = provider.name if provider is not None else None
         self._truncation_said = False
@@ -179,7 +180,7 @@ class Endpoint:
 
     def profile_with(self, learnt: Learnt) -> Profile:
         """What the profile would be if this was all that was learned."""
-        return Profile().merged(self._facts).merged(learnt.profile).merged(self._settings)
+        return Profile().merged(self._facts).merged(learnt.profile).merged(self.told)
 
     def learn(self, lesson: Lesson, learnt: Learnt) -> bool:
         """Apply and keep what was learned; False if it was known."""

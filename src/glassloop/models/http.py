@@ -177,24 +177,35 @@ def _tls(verify: bool, ca: str | Path | None) -> ssl.SSLContext | bool:
 
 
 def _lost(error: aiohttp.ClientError, url: str) -> ConnectionLost:
-    if isinstance(error, aiohttp.ClientConnectorCertificateError):
-        words, hint = (
-            f"The certificate of {host_of(url)} is not trusted",
-            "Pass `ca=` with your own CA, or `verify=False`.",
-        )
-    elif isinstance(error, aiohttp.ClientConnectorDNSError):
-        words, hint = f"The host {host_of(url)} is not known", "Check the base URL and the network."
-    elif isinstance(error, aiohttp.ClientProxyConnectionError):
-        words, hint = "The proxy could not be reached", "Check HTTPS_PROXY, or set NO_PROXY for this host."
-    elif isinstance(error, aiohttp.ClientHttpProxyError):
-        words, hint = (
-            f"The proxy refused ({error.status} {error.message})",
-            "Check HTTPS_PROXY and its password.",
-        )
-    elif isinstance(error, aiohttp.ClientConnectorError):
-        words, hint = f"{host_of(url)} could not be reached", "Is the server running, and the port right?"
-    elif isinstance(error, aiohttp.ClientResponseError):
-        words, hint = "The answer is not valid HTTP", ""
-    else:
-        words, hint = "The endpoint hung up before it answered", ""
-    return ConnectionLost(f"{words} ({words_of(error)})", url=url, hint=hint)
+    host = host_of(url)
+    retries = None
+    match error:
+        case aiohttp.ClientConnectorCertificateError():
+            words, hint = (
+                f"The certificate of {host} is not trusted",
+                "Pass `ca=` with your own CA, or `verify=False`.",
+            )
+            retries = 0
+        case aiohttp.ClientConnectorDNSError():
+            words, hint = f"The host {host} is not known", "Check the base URL and the network."
+            retries = 1
+        case aiohttp.ClientProxyConnectionError():
+            words, hint = (
+                "The proxy could not be reached",
+                "Check HTTPS_PROXY, or set NO_PROXY for this host.",
+            )
+        case aiohttp.ClientHttpProxyError():
+            words, hint = (
+                f"The proxy refused ({error.status} {error.message})",
+                "Check HTTPS_PROXY and its password.",
+            )
+        case aiohttp.ClientConnectorError():
+            words, hint = f"{host} could not be reached", "Is the server running, and the port right?"
+            retries = 1 if is_loopback_host(host) else None
+        case aiohttp.ClientResponseError():
+            words, hint = "The answer is not valid HTTP", ""
+        case _:
+            words, hint = "The endpoint hung up before it answered", ""
+    lost = ConnectionLost(f"{words} ({words_of(error)})", url=url, hint=hint)
+    lost.retries = retries
+    return lost

@@ -113,7 +113,8 @@ class _Operation:
                     return self._replied(outcome, attempt)
                 case Broken(error, partial):
                     self._keep(partial)
-                    return self._again(str(error.args[0]), error)
+                    limit = error.retries if isinstance(error, ConnectionLost) else None
+                    return self._again(str(error.args[0]), error, limit=limit)
                 case Refused():
                     self._keep(outcome.failure.partial)
                     return self._refused(outcome, attempt)

@@ -6,26 +6,25 @@ import sqlite3
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from typing import Any
+from operator import itemgetter
+from typing import Any, NamedTuple
 
 from glassloop.core.entries import Entry
 from glassloop.core.errors import SessionError
 from glassloop.core.journal import Intent, Record, entries_of
 from glassloop.sessions.codec import decode
 
-# A parent is always older than its child: that also ends the walk in a file that somebody tampered with.
-_PATH = """
-WITH RECURSIVE path(id) AS (
-  SELECT entry_id FROM entry WHERE entry_id = ?
-  UNION SELECT parent_id FROM path JOIN entry ON entry_id = id WHERE parent_id < id
+_RUN_OF = "SELECT run_id FROM entry WHERE entry_id = ?"
+_RUN_UP_TO = (
+    "SELECT entry_id, parent_id, run_id, seq, type, body, masked, seconds, cost, at_ms FROM entry "
+    "WHERE run_id = ? AND entry_id <= ?"
 )
-SELECT entry_id, parent_id, run_id, seq, type, body, masked, seconds, cost, at_ms
-FROM entry JOIN path ON entry_id = id ORDER BY entry_id
-"""
+
+UNSAID = frozenset({"verdict", "decision", "model_failed", "cancelled"})
+"""The types of record that are no part of the conversation, so that a history need not read them."""
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
+class Row(NamedTuple):
     """One entry as it is stored."""
 
     entry_id: int
@@ -53,8 +52,23 @@ class Stored:
 
 
 def path(connection: sqlite3.Connection, head: int | None) -> list[Row]:
-    """The rows from the root to `head`."""
-    return [Row(*row) for row in connection.execute(_PATH, (head,))]
+    """The rows from the root to `head`.
+
+    A run never branches within itself: a rewind ends it, and what follows is another run. So the way goes
+    from run to run, each up to the entry from which the next one went on.
+    """
+    segments: list[list[Row]] = []
+    seen: set[str] = set()
+    at = head
+    while at is not None:
+        found = connection.execute(_RUN_OF, (at,)).fetchone()
+        if found is None or found[0] in seen:
+            break  # never in a file of ours; in one that somebody changed, the way must end all the same
+        seen.add(found[0])
+        segment = sorted(map(Row._make, connection.execute(_RUN_UP_TO, (found[0], at))), key=itemgetter(0))
+        segments.append(segment)
+        at = segment[0].parent_id
+    return [row for segment in reversed(segments) for row in segment]
 
 
 def read(connection: sqlite3.Connection, rows: Iterable[Row]) -> list[Stored]:

@@ -98,6 +98,9 @@ class _Sink:
     def takes(self, size: int) -> bool:
         return self.aside and size > BLOB_BYTES
 
+    def unmasked(self) -> _Sink:
+        return _Sink(_as_it_is, self.aside, self.blobs)
+
     def put_aside(self, data: bytes) -> JSON:
         digest = hashlib.sha256(data).hexdigest()
         self.blobs[digest] = data
@@ -387,28 +390,38 @@ def _dataclass(kind: type[Any]) -> _Shape:
     """Fields that have their default value are left out: a default never changes without a migration."""
     hints = get_type_hints(kind)
     # What takes no part in equality is not part of the value (`Verdict.bound`).
-    members = [(one.name, _shape(hints[one.name]), _default(one)) for one in _stored(kind)]
-    by_name = {name: shape for name, shape, _ in members}
+    stored = [one for one in fields(kind) if one.compare]
+    writers = [(one.name, _shape(hints[one.name]).write, _default(one)) for one in stored]
+    readers = {one.name: _shape(hints[one.name]).read for one in stored}
+    needed = {one.name for one in stored if _default(one) is MISSING}
 
     def write(value: Any, sink: _Sink) -> JSON:
-        _expect(value, kind, f"a {_TAGS.get(kind, kind.__name__)}")
-        found = {}
-        for name, shape, default in members:
-            one = getattr(value, name)
-            if one != default:
-                target = _Sink(_as_it_is, sink.aside, sink.blobs) if name in _NEVER_MASKED else sink
-                found[name] = _at(name, shape.write, one, target)
+        if not isinstance(value, kind):
+            raise _Unfit(f"expected a {_TAGS.get(kind, kind.__name__)}, found {_shown(value)}")
+        found, name = {}, ""
+        try:
+            for name, write_one, default in writers:
+                one = getattr(value, name)
+                if one is not default and one != default:
+                    found[name] = write_one(one, sink.unmasked() if name in _NEVER_MASKED else sink)
+        except _Unfit as unfit:
+            raise _Unfit(name, *unfit.args) from unfit
         return found
 
     def read(value: JSON, blob: Callable[[str], bytes]) -> Any:
         _expect(value, dict, "an object")
-        unknown = value.keys() - by_name.keys()
-        if unknown:
-            raise _Unfit(f"unknown field {sorted(unknown)[0]!r}")
-        missing = [name for name, _, default in members if default is MISSING and name not in value]
-        if missing:
-            raise _Unfit(f"field {missing[0]!r} is missing")
-        return kind(**{name: _at(name, by_name[name].read, one, blob) for name, one in value.items()})
+        found, name = {}, ""
+        try:
+            for name, one in value.items():
+                read_one = readers.get(name)
+                if read_one is None:
+                    raise _Unfit("this field is unknown here")
+                found[name] = read_one(one, blob)
+        except _Unfit as unfit:
+            raise _Unfit(name, *unfit.args) from unfit
+        if not needed <= found.keys():
+            raise _Unfit(f"field {min(needed - found.keys())!r} is missing")
+        return kind(**found)
 
     return _Shape(write, read)
 
@@ -417,16 +430,5 @@ def _as_it_is(text: str) -> str:
     return _SURROGATES.sub("\ufffd", text)
 
 
-def _stored(kind: type[Any]) -> list[Field[Any]]:
-    return [one for one in fields(kind) if one.compare]
-
-
 def _default(one: Field[Any]) -> Any:
     return one.default if one.default_factory is MISSING else one.default_factory()
-
-
-def _at(name: str, step: Callable[[Any, Any], Any], value: Any, context: Any) -> Any:
-    try:
-        return step(value, context)
-    except _Unfit as unfit:
-        raise _Unfit(name, *unfit.args) from unfit

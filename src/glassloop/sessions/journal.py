@@ -164,11 +164,12 @@ class SqliteJournal:
             (head,) = connection.execute(
                 "SELECT head FROM session WHERE session_id = ?", (claimed.session_id,)
             ).fetchone()
-            stored = branch.read(connection, branch.path(connection, head))
-            before = [one for one in stored if one.run_id != claimed.run_id]
-            own = [one.record for one in stored if one.run_id == claimed.run_id]
+            rows = branch.path(connection, head)
+            said = [row for row in rows if row.run_id != claimed.run_id and row.type not in branch.UNSAID]
+            before = branch.read(connection, said)
+            own = branch.read(connection, [row for row in rows if row.run_id == claimed.run_id])
             intents = branch.open_intents(connection, claimed.run_id)
-        return Opened(claimed.run_id, branch.conversation(before), tuple(own), intents)
+        return Opened(claimed.run_id, branch.conversation(before), tuple(one.record for one in own), intents)
 
     def _give_back(self, claiming_it: Future[Claimed]) -> None:
         """The opening failed, or nobody waits for it any more: a claim that succeeded is not wanted."""

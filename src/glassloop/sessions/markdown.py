@@ -26,6 +26,7 @@ from glassloop.core.tools import Decision
 from glassloop.sessions.prose import visible
 from glassloop.sessions.timeline import RunInfo, Step, Timeline
 
+_LINE = 80
 _USER_HEADINGS = {"task": "Task", "steer": "Meanwhile", "follow_up": "Then"}
 
 
@@ -87,7 +88,7 @@ def _step(step: Step) -> Iterator[str]:
             yield from _reply(step, reply)
         case ToolResult() as result:
             state = "" if result.state == "ok" else f" ({result.state})"
-            yield f"**Result of `{_inline(result.name)}`**{state}"
+            yield f"**Result of {_code(result.name)}**{state}"
             yield fenced(parts(result.parts))
         case Decision() as decision:
             reason = f": {_inline(decision.reason)}" if decision.reason else ""
@@ -107,17 +108,18 @@ def _reply(step: Step, reply: Reply) -> Iterator[str]:
     if reply.text.strip():
         yield reply.text
     for call in reply.tool_calls:
-        yield f"**Call `{_inline(call.name)}`**"
+        yield f"**Call {_code(call.name)}**"
         yield fenced(arguments(call), "json")
     for mend in reply.mends:
         yield f"*{_inline(mended(mend))}*"
 
 
 def arguments(call: ToolCall) -> str:
-    """A call's arguments for people: as read, or as they arrived."""
+    """A call's arguments for people: as read (in one line where they fit), or as they arrived."""
     if call.arguments is None:
         return call.text
-    return json.dumps(call.arguments, ensure_ascii=False, indent=2)
+    line = json.dumps(call.arguments, ensure_ascii=False)
+    return line if len(line) <= _LINE else json.dumps(call.arguments, ensure_ascii=False, indent=2)
 
 
 def mended(mend: Mend) -> str:
@@ -155,6 +157,11 @@ def fenced(text: str, language: str = "") -> str:
 def quoted(text: str) -> str:
     """A block quote."""
     return "\n".join(f"> {line}".rstrip() for line in text.splitlines())
+
+
+def _code(text: str) -> str:
+    """Text in a code span, where a backtick would end it."""
+    return f"`{' '.join(text.split()).replace('`', chr(39))}`"
 
 
 def _inline(text: str) -> str:

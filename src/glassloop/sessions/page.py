@@ -96,7 +96,8 @@ def _runs(timeline: Timeline) -> Iterator[str]:
             step.record.value.call_id: step for step in steps if isinstance(step.record.value, ToolResult)
         }
         told = "\n".join(filter(None, (_step(step, results) for step in steps)))
-        ended = _ending(run)
+        said_why = any(isinstance(step.record.value, ModelFailed) for step in steps)
+        ended = "" if said_why else _ending(run)
         yield f'<section class="run">\n{told}\n{ended}<p class="about">{_text(about(run))}</p>\n</section>'
 
 

@@ -95,7 +95,8 @@ class Store:
         """The conversation on the session's branch."""
         with self._reading() as connection:
             head = listing.info(connection, listing.resolve(connection, session)).head
-            return branch.conversation(branch.read(connection, branch.path(connection, head)))
+            said = [row for row in branch.path(connection, head) if row.type not in branch.UNSAID]
+            return branch.conversation(branch.read(connection, said))
 
     def exchanges(self, session: str) -> list[Exchange]:
         """What went over the wire in the runs of the session's branch, in order."""

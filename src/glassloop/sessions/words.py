@@ -32,11 +32,13 @@ _NEW = """
 SELECT entry_id, parent_id, run_id, seq, type, body, masked, seconds, cost, at_ms FROM entry
 WHERE entry_id > (SELECT CAST(v AS INTEGER) FROM meta WHERE k = 'indexed_to') ORDER BY entry_id LIMIT ?
 """
+# The best are chosen by the index alone; only those are then looked up.
 _FIND = """
 SELECT entry.entry_id, parent_id, entry.run_id, seq, type, entry.body, masked, seconds, cost, at_ms,
        run.session_id, coalesce(session.name, ''), session.title
-FROM words JOIN entry ON entry_id = words.rowid JOIN run USING(run_id) JOIN session USING(session_id)
-WHERE words MATCH ? ORDER BY bm25(words), words.rowid DESC LIMIT ?
+FROM (SELECT rowid AS id, rank AS place FROM words WHERE words MATCH ? ORDER BY rank LIMIT ?)
+JOIN entry ON entry_id = id JOIN run USING(run_id) JOIN session USING(session_id)
+ORDER BY place, id DESC
 """
 
 

@@ -22,6 +22,7 @@ _WRAPPERS = frozenset(
         "params",
         "properties",
         "tool_input",
+        "action_input",
         "function",
         "function_call",
     }

@@ -20,6 +20,7 @@ from glassloop.tools.values import (
     NoFit,
     Path,
     is_a,
+    is_written_null,
     member,
     read_json,
     without_surrogates,
@@ -75,6 +76,8 @@ class Fitting:
 
     def _fit_one_of(self, value: JSON, options: list[Any], schema: Mapping[str, Any], path: Path) -> JSON:
         """The first option that takes the value as it is, else the first that takes it coerced."""
+        if is_written_null(value, options):
+            return self._changed(path, value, None)
         coerced: tuple[JSON, Fitting] | None = None
         for option in options:
             attempt = Fitting(self.literals)

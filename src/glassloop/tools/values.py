@@ -56,6 +56,16 @@ def _null(value: JSON) -> JSON:
     raise NoFit
 
 
+def is_written_null(value: JSON, options: list[Any]) -> bool:
+    """Whether a value is JSON's null in quotes, where null is one of the options and no member is spelt so."""
+    schemas = [option for option in options if isinstance(option, Mapping)]
+    return (
+        value == "null"
+        and any(schema.get("type") == "null" for schema in schemas)
+        and not any("null" in (*schema.get("enum", ()), schema.get("const")) for schema in schemas)
+    )
+
+
 def _object(value: JSON) -> JSON:
     """An object written as text, or alone in a list."""
     if isinstance(value, str) and value.lstrip().startswith("{"):

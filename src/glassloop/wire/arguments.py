@@ -119,14 +119,24 @@ def _complaint(text: str, complaint: str) -> str:
     return f"The arguments are not valid JSON: {complaint}."
 
 
+_FENCE = re.compile(r"[^\"'{}\[\]<>`\\]*+```[\w+-]*[ \t]*\n?")
+
+
 def _without_fence(text: str) -> str:
-    match = re.match(r"```[\w+-]*[ \t]*\n?", text)
+    """What stands in a code fence, without the words around it."""
+    match = _FENCE.match(text)
     if match is None:
         return text
-    return text[match.end() :].rstrip().removesuffix("```").rstrip()
+    inside = text[match.end() :].rstrip()
+    end = inside.rfind("```")
+    return inside[:end].rstrip() if end >= 0 and _may_be_dropped(inside[end:]) else inside
 
 
-_LEADING = re.compile(r"(?:[^\"'{}\[\]<>`\\]|\[[A-Z_]+\]|<[|｜][^<>\"{}]*[|｜]>)*+(?=\{)")
+_LEADING = re.compile(
+    r"(?:[^\"'{}\[\]<>`\\]|\[[A-Z_]+\]|<[|｜][^<>\"{}]*[|｜]>|<(?:tool_calls?|function_calls?|arguments?|parameters?|json)>)*+"
+    r"(?:\"\"\s*|\[\]\s*)?(?=\{)"
+)
+"""Words, control tokens and tags before an object, and a placeholder for it that a stream began with."""
 _BETWEEN = re.compile(r"[\s,;]*+(?=\{)")
 
 
@@ -184,7 +194,7 @@ def _relaxed(text: str, schema: Mapping[str, JSON] | None) -> _Read | None:
                 raise
             except (ValueError, RecursionError):
                 continue
-            if isinstance(value, (dict, list)):
+            if value is None or isinstance(value, (dict, list)):
                 return _Read(value, mends=(Mend(code, "the arguments were no strict JSON"),))
     return None
 

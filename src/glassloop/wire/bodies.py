@@ -21,17 +21,30 @@ _ENVELOPES = ("data", "result", "response", "body", "output", "completion")
 
 
 def unwrapped(obj: JSON) -> Mapping[str, JSON]:
-    """The completion inside a list of one, or inside a gateway's envelope. {} for what is no object."""
+    """The completion inside a list of one, or inside a gateway's envelope, which may hold it as JSON text.
+
+    {} for what is no object.
+    """
     for _ in range(3):
         if isinstance(obj, list) and len(obj) == 1:
             obj = obj[0]
         if not isinstance(obj, dict) or obj.get("choices") is not None:
             break
-        inside = next((obj[key] for key in _ENVELOPES if _holds_completion(obj.get(key))), None)
+        opened = (_decoded(obj.get(key)) for key in _ENVELOPES)
+        inside = next((value for value in opened if _holds_completion(value)), None)
         if inside is None:
             break
         obj = inside
     return obj if isinstance(obj, dict) else {}
+
+
+def _decoded(value: JSON) -> JSON:
+    if not isinstance(value, str) or not value.lstrip().startswith("{") or '"choices"' not in value:
+        return value
+    try:
+        return BODY_DECODER.decode(value)
+    except (ValueError, RecursionError):
+        return None
 
 
 def _holds_completion(value: JSON) -> bool:
@@ -41,16 +54,19 @@ def _holds_completion(value: JSON) -> bool:
 
 
 def choices_of(body: Mapping[str, JSON]) -> list[Mapping[str, JSON]]:
-    """The choices; a lone object counts as one, and so does a message that stands where choices should be."""
+    """The choices of a list, of an object keyed by position, or a lone one; or the message in their place."""
     choices = body.get("choices")
     if isinstance(choices, dict):
-        choices = [choices]
+        choices = [choices] if choices.keys() & _CHOICE_KEYS else list(choices.values())
     if isinstance(choices, list):
         return [choice for choice in choices if isinstance(choice, dict)]
     message = body.get("message")
     if isinstance(message, dict) and message.keys() & {"role", "content", "tool_calls"}:
         return [body]
     return []
+
+
+_CHOICE_KEYS = ("message", "delta", "text", "finish_reason", "index")
 
 
 def error_in(body: Mapping[str, JSON]) -> bool:
@@ -87,11 +103,14 @@ def _means_error(value: JSON) -> bool:
 
 
 def message_of(choice: Mapping[str, JSON]) -> Mapping[str, JSON]:
-    """A choice's message: `message`, else `delta`, else the choice itself where it holds one's fields."""
+    """A choice's message: `message`, else `delta`, else the choice itself where it holds one's fields.
+
+    Calls that stand beside the message belong to it.
+    """
     for key in ("message", "delta"):
         value = choice.get(key)
         if isinstance(value, dict) and value:
-            return value
+            return with_calls_beside(choice, value)
         if isinstance(value, str) and value:
             return {"role": "assistant", "content": value}
     if isinstance(choice.get("text"), str):
@@ -99,6 +118,12 @@ def message_of(choice: Mapping[str, JSON]) -> Mapping[str, JSON]:
     return {
         key: choice[key] for key in ("role", "content", "tool_calls", "reasoning_content") if key in choice
     }
+
+
+def with_calls_beside(choice: Mapping[str, JSON], message: Mapping[str, JSON]) -> Mapping[str, JSON]:
+    """The message or delta, with the calls that its choice holds beside it."""
+    calls = choice.get("tool_calls")
+    return {**message, "tool_calls": calls} if calls and not message.get("tool_calls") else message
 
 
 def quoted(value: JSON) -> str:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
 
 from glassloop.core.entries import JSON, Mend, ToolCall
 from glassloop.core.tools import ToolSpec
@@ -13,7 +14,7 @@ from glassloop.wire.names import resolve_name
 CALL_FIELDS = ("tool_calls", "tool_call", "toolCalls", "function_calls")
 """Where calls are. The legacy `function_call` counts only when none of these holds any."""
 
-ARGUMENT_FIELDS = ("arguments", "parameters", "input", "args", "kwargs")
+ARGUMENT_FIELDS = ("arguments", "parameters", "input", "args", "kwargs", "params", "tool_input")
 NAME_FIELDS = ("name", "tool_name", "function_name")
 _CALL_PARTS = ("tool_use", "tool_call", "function_call", "function")
 _NOT_EXTRA = frozenset((*NAME_FIELDS, *ARGUMENT_FIELDS, "id", "type", "function", "index", "custom"))
@@ -25,7 +26,7 @@ def call_items(message: Mapping[str, JSON]) -> tuple[list[dict[str, JSON]], list
     """The wire's calls of one message as a list of objects, and a mend for each unusual place."""
     mends: list[Mend] = []
     for field in CALL_FIELDS:
-        items = _items(message.get(field))
+        items = items_of(message.get(field))
         if items:
             if field != "tool_calls" or not isinstance(message[field], list):
                 mends.append(Mend("calls_shape", f"calls were read from {field} in an unusual shape"))
@@ -46,7 +47,7 @@ def read_calls(
     """The calls of a turn. `cut_off` blocks them all: the last may lack its end, and the others are half a plan."""
     calls: list[ToolCall] = []
     mends: list[Mend] = []
-    for item in items:
+    for item in _unbundled(items, tools, mends):
         call, call_mends = _read_call(item, tools)
         if call is None:
             mends.append(Mend("empty_call", "a call without name, arguments and id was dropped"))
@@ -54,6 +55,37 @@ def read_calls(
         mends += call_mends
         calls.append(blocked(call) if cut_off else call)
     return calls, mends
+
+
+_BUNDLE = re.compile(r"(?:functions\.)?(?:multi_tool_use[._])?parallel|multi_tool_use")
+
+
+def _unbundled(
+    items: Sequence[Mapping[str, JSON]], tools: Mapping[str, ToolSpec], mends: list[Mend]
+) -> Iterator[Mapping[str, JSON]]:
+    """The calls, and in place of one that bundles others, which some models invent, those others.
+
+    A bundle names each tool and its arguments as a call does; nothing is guessed.
+    """
+    for item in items:
+        function = _function_of(item)
+        name = first_text(function, NAME_FIELDS)
+        bundled = _bundled(function) if name not in tools and _BUNDLE.fullmatch(name) else []
+        if bundled:
+            mends.append(Mend("bundled_calls", f"{len(bundled)} calls were read from one of {name!r}"))
+        yield from bundled or [item]
+
+
+def _bundled(function: Mapping[str, JSON]) -> list[Mapping[str, JSON]]:
+    arguments = read_arguments(first_given(function, ARGUMENT_FIELDS)).value or {}
+    uses = arguments.get("tool_uses")
+    uses = uses if isinstance(uses, list) else []
+    named = [use for use in uses if isinstance(use, dict) and isinstance(use.get("recipient_name"), str)]
+    if len(named) != len(uses):
+        return []
+    return [
+        {"function": {"name": use["recipient_name"], "arguments": use.get("parameters")}} for use in named
+    ]
 
 
 def blocked(call: ToolCall) -> ToolCall:
@@ -66,12 +98,12 @@ def is_call_part(part: JSON) -> bool:
     return isinstance(part, dict) and part.get("type") in _CALL_PARTS
 
 
-def _items(value: JSON) -> list[dict[str, JSON]]:
+def items_of(value: JSON) -> list[dict[str, JSON]]:
     """A list of call objects, from a list, one object, a mapping of objects, or any of these as JSON text."""
     value = _decoded(value)
     if isinstance(value, dict):
-        is_call = any(key in value for key in ("function", "custom", *NAME_FIELDS))
-        value = [value] if is_call else list(value.values())
+        is_call = any(key in value for key in ("function", "custom", "index", *NAME_FIELDS, *ARGUMENT_FIELDS))
+        value = [value] if is_call else [_at(key, item) for key, item in value.items()]
     if not isinstance(value, list):
         return []
     items: list[dict[str, JSON]] = []
@@ -81,6 +113,11 @@ def _items(value: JSON) -> list[dict[str, JSON]]:
         elif isinstance(item, list):
             items += [inner for inner in item if isinstance(inner, dict)]
     return items
+
+
+def _at(key: str, item: JSON) -> JSON:
+    """An item of a mapping whose keys are positions, which tell a stream's fragments apart."""
+    return {"index": key, **item} if key.isdecimal() and isinstance(item, dict) else item
 
 
 def _decoded(value: JSON) -> JSON:
@@ -129,8 +166,9 @@ def first_text(value: Mapping[str, JSON], fields: Sequence[str]) -> str:
 
 
 def first_given(value: Mapping[str, JSON], fields: Sequence[str]) -> JSON:
-    """The first of the fields that is there and not null."""
-    return next((given for field in fields if (given := value.get(field)) is not None), None)
+    """The first of the fields that holds something, else the first that is not null."""
+    given = [value[field] for field in fields if value.get(field) is not None]
+    return next((each for each in given if each not in ("", {})), given[0] if given else None)
 
 
 def id_text(value: JSON) -> str:

@@ -22,9 +22,12 @@ from glassloop.wire.bodies import (
     says_error,
     scan_value,
     unwrapped,
+    with_calls_beside,
 )
+from glassloop.wire.calls import call_items
 from glassloop.wire.completion import Failure, content_text, incomplete, read_completion
-from glassloop.wire.finish import finish_kind, finish_word
+from glassloop.wire.finish import finish_field, finish_kind
+from glassloop.wire.increments import Increments
 from glassloop.wire.merging import MergedMessage
 from glassloop.wire.reasoning import reasoning_of
 from glassloop.wire.shown import Shown, coalesced
@@ -44,6 +47,8 @@ class _Choice:
     """One choice under construction."""
 
     message: MergedMessage
+    increments: Increments = field(default_factory=Increments)
+    by_deltas: bool = False  # whether what it holds came in deltas
     finish: str | None = None
     fields: dict[str, JSON] = field(default_factory=dict)
 
@@ -118,7 +123,12 @@ class Chunks:
 
     def finish_shown(self) -> list[Delta]:
         """What was held back and turned out to be text, when all has come."""
-        return self._shown.finish(any(choice.message.has_calls() for choice in self._choices.values()))
+        deltas: list[Delta] = []
+        for choice in self._choices.values():
+            self._merge(choice, choice.increments.rest(), deltas)
+        return deltas + self._shown.finish(
+            any(choice.message.has_calls() for choice in self._choices.values())
+        )
 
     def _show(self, field: str, texts: list[str]) -> list[Delta]:
         text = "".join(texts)
@@ -208,11 +218,13 @@ class Chunks:
         state = self._choices.setdefault(
             index if isinstance(index, int) else 0, _Choice(MergedMessage(self._tools))
         )
-        finish = finish_word(choice.get("finish_reason"))
+        finish = finish_field(choice)
         if finish and finish_kind(state.finish) not in ("failed", "cut_off"):
             state.finish = finish
         state.fields |= {key: choice[key] for key in _CHOICE_FIELDS if choice.get(key)}
-        delta = _delta_of(choice, state.message)
+        self._merge(state, state.increments.of(_delta_of(choice, state)), deltas)
+
+    def _merge(self, state: _Choice, delta: Mapping[str, JSON], deltas: list[Delta]) -> None:
         state.message.add(delta)
         reasoning, _ = reasoning_of(delta)
         text, _ = content_text(delta)
@@ -225,11 +237,12 @@ class Chunks:
         if self._leader not in (None, self._choices.get(0)):
             self._plain = {}
         elif state is self._choices.get(0):
-            self._plain = state.message.plain_texts()
+            texts = state.message.plain_texts()
+            self._plain = {field: texts[field] for field in texts if state.increments.are_plain(field)}
 
     def verdict(self, raw: str) -> Reply | Failure:
         """What came of all chunks. `raw` is the beginning of the body, for a failure to quote."""
-        error = self._error or (None if self.done else self._complaint)
+        error = self._error or (None if self.done and self._choices else self._complaint)
         if not self._choices:
             return self._nothing_said(error, raw)
         reply = read_completion(self._completion(), self._tools, tool_mode=self._tool_mode)
@@ -278,11 +291,14 @@ def _decoded(text: str) -> JSON:
         return None
 
 
-def _delta_of(choice: Mapping[str, JSON], merged: MergedMessage) -> Mapping[str, JSON]:
-    """A choice's delta; a whole message in its place counts only where no delta came before it."""
+def _delta_of(choice: Mapping[str, JSON], state: _Choice) -> Mapping[str, JSON]:
+    """A choice's delta. Messages in its place are pieces too; after deltas one repeats them, but for calls."""
     delta = choice.get("delta")
-    if isinstance(delta, dict) and delta:
-        return delta
-    if isinstance(delta, str):
-        return {"content": delta}
-    return {} if merged and "text" not in choice else message_of(choice)
+    if isinstance(delta, (dict, str)) and delta:
+        state.by_deltas = True
+        return {"content": delta} if isinstance(delta, str) else with_calls_beside(choice, delta)
+    message = message_of(choice)
+    if not state.by_deltas or not state.message or "text" in choice:
+        return message
+    items, _ = ([], []) if state.message.has_calls() else call_items(message)
+    return {"tool_calls": items} if items else {}

@@ -20,6 +20,8 @@ _CONSTRAINTS = frozenset(
     " dependentRequired dependentSchemas dependencies prefixItems additionalItems unevaluatedItems if then else"
     " not nullable anyOf oneOf allOf const".split()
 )
+DEEPEST = 4
+_ONLY_ABOVE_THE_LAST = frozenset(("description", "enum"))
 _REFERENCES = frozenset(("$ref", "$defs", "definitions"))
 _LAST = frozenset(("type", "properties", "required", "items", "enum", "description"))
 
@@ -37,7 +39,7 @@ def level_that_drops(keyword: str) -> int:
         return 1
     if keyword in _CONSTRAINTS:
         return 2
-    return 4 if keyword == "description" else 3
+    return DEEPEST if keyword in _ONLY_ABOVE_THE_LAST else 3
 
 
 KEYWORDS = _DECORATION | _CONSTRAINTS | _REFERENCES
@@ -49,8 +51,8 @@ def parameters(schema: Mapping[str, JSON], level: int) -> dict[str, JSON]:
 
     0: refs inlined (a cycle becomes a bare object). 1: no decoration (`$schema`, default, format,
     additionalProperties, …). 2: no constraints, `anyOf` and its kin become their first branch that is not
-    null, one type instead of several, `const` an enum. 3: nothing but type, properties, required, items,
-    enum and description. 4: no descriptions of parameters either.
+    null, one type instead of several, `const` an enum, enumerations of texts only. 3: nothing but type, properties, required, items,
+    enum and description. 4: neither descriptions of parameters nor enumerations.
     """
     slim = _Diet(schema, level).schema(schema, ())
     properties = slim.get("properties")
@@ -119,8 +121,8 @@ class _Diet:
     def _keeps(self, key: str) -> bool:
         if key in _REFERENCES:
             return False
-        if key == "description":
-            return self._level < 4
+        if key in _ONLY_ABOVE_THE_LAST:
+            return self._level < DEEPEST
         if self._level >= 3:
             return key in _LAST
         if self._level >= 2 and key in _CONSTRAINTS:
@@ -195,7 +197,9 @@ def _plain_types(kept: dict[str, JSON]) -> dict[str, JSON]:
         named = [each for each in kept["type"] if each != "null"]
         kept["type"] = named[0] if named else "string"
     if isinstance(kept.get("enum"), list):
-        kept["enum"] = [each for each in kept["enum"] if each is not None]
+        values = [each for each in kept["enum"] if each is not None]
+        kept.setdefault("type", _guessed_type({"enum": values}))
+        kept["enum"] = values if all(isinstance(each, str) for each in values) else []
         if not kept["enum"]:
             del kept["enum"]
     if isinstance(kept.get("items"), list):

@@ -46,14 +46,24 @@ def finish_word(value: JSON) -> str | None:
     return value
 
 
+def finish_field(choice: Mapping[str, JSON]) -> str | None:
+    """A choice's finish reason. Its other names count only where `finish_reason` says nothing: beside that,
+    `stop_reason` may be the very text at which the model was told to stop."""
+    for field in ("finish_reason", "stop_reason", "done_reason"):
+        word = finish_word(choice.get(field))
+        if word:
+            return word
+    return "stop" if choice.get("done") is True else None
+
+
 def finish_of(choices: Sequence[Mapping[str, JSON]]) -> tuple[str | None, FinishKind]:
     """The choices' finish reason and what it means. A word that fails or blocks the turn outweighs all others,
     also one of the upstream's that a router relabelled."""
     words = [
         word
-        for key in ("finish_reason", "finish_details", "native_finish_reason")
+        for field in (finish_field, _finish_details, _native_reason)
         for choice in choices
-        if (word := finish_word(choice.get(key)))
+        if (word := field(choice))
     ]
     kinds = [finish_kind(word) for word in words]
     decisive = next(
@@ -61,3 +71,11 @@ def finish_of(choices: Sequence[Mapping[str, JSON]]) -> tuple[str | None, Finish
     )
     named = next((word for word, kind in zip(words, kinds, strict=True) if kind == decisive), None)
     return named, decisive
+
+
+def _finish_details(choice: Mapping[str, JSON]) -> str | None:
+    return finish_word(choice.get("finish_details"))
+
+
+def _native_reason(choice: Mapping[str, JSON]) -> str | None:
+    return finish_word(choice.get("native_finish_reason"))

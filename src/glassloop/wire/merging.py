@@ -2,27 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 
 from glassloop.core.entries import JSON
-from glassloop.wire.calls import CALL_FIELDS
+from glassloop.core.tools import ToolSpec
+from glassloop.wire.calls import CALL_FIELDS, items_of
 from glassloop.wire.reasoning import REASONING_FIELDS
 from glassloop.wire.slots import CallSlots
 
 _APPENDED = frozenset((*REASONING_FIELDS, "refusal"))
-_PART_TEXTS = ("text", "thinking", "summary", "data", "transcript")
+_PART_TEXTS = ("text", "thinking", "summary", "data", "transcript", *REASONING_FIELDS)
 
 
 class MergedMessage:
     """Takes deltas in order."""
 
-    def __init__(self, known: Collection[str]) -> None:
+    def __init__(self, tools: Mapping[str, ToolSpec]) -> None:
         self._contents: list[str] = []
         self._parts: list[JSON] = []
         self._fields: dict[str, JSON] = {}
         self._texts: dict[str, list[str]] = {}
-        self._calls = CallSlots(known)
-        self._legacy = CallSlots(known)
+        self._calls = CallSlots(tools)
+        self._legacy = CallSlots(tools)
 
     def __bool__(self) -> bool:
         """Whether it holds content, reasoning or calls."""
@@ -82,9 +83,7 @@ class MergedMessage:
         return "".join(self._contents) if self._contents else None
 
     def _add_calls(self, value: JSON) -> None:
-        for fragment in value if isinstance(value, list) else [value]:
-            if isinstance(fragment, dict):
-                self._calls.add(fragment)
+        self._calls.add_all(items_of(value))
 
 
 def _merged(old: JSON, new: JSON) -> JSON:

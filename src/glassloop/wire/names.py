@@ -40,12 +40,14 @@ def _renamed(raw: str, name: str) -> Mend:
 
 _STEPS: tuple[Callable[[str], str], ...] = (
     str.strip,
+    lambda name: re.sub("[\u200b-\u200f\u2060\ufeff]", "", name).strip(),  # what has no width
     # Control tokens before the name, then everything from the first one after it.
     lambda name: re.sub(r"^(?:\s*(?:<[|｜][^<>]*[|｜]>|\[[A-Z_]+\]))+\s*", "", name),
     lambda name: re.split(r"<[|｜]|[|｜]>|<\||\[ARGS\]|</", name, maxsplit=1)[0].strip(),
     lambda name: re.sub(r"^<(?:function|invoke|tool)(?:=| name=)([^<>]+)>?$", r"\1", name),
     lambda name: name.strip(" \t\r\n\"'`"),
     lambda name: re.sub(r"^(?:assistant\s+)?(?:commentary\s+)?to=", "", name),
+    lambda name: re.sub(r"^(?:function|tool|call|name)(?:_name)?\s*[=:]\s*", "", name, flags=re.IGNORECASE),
     lambda name: re.sub(r"(?:\(\s*\)|:)$", "", name),
     lambda name: re.sub(r":\d+$", "", name),
     lambda name: re.sub(

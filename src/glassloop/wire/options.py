@@ -82,7 +82,7 @@ def _names(field: str, text: str, param: str) -> bool:
     name = re.escape(field)
     marks = (
         rf"['\"`]{name}['\"`.\[]",
-        rf"(?:->|body\.|: ){name}(?![\w ]*\w)",
+        rf"(?:->\s?|body\.|: ){name}(?![\w ]*\w)",
         rf"^{name}(?::| is\b| must\b| should\b| cannot\b| can't\b)",
         rf"(?:parameter|field|argument|property|option)s? {name}\b",
         rf"\b{name} (?:parameter|field|argument|option)",
@@ -102,7 +102,7 @@ _ONLY_STREAMED = pattern(
 
 
 _FIELD = r"(?<![.\w])(?:parameter\.)?['\"`]?([a-z]+(?:_[a-z]+)+)['\"`]?"
-_VALUE = r"['\"`]?(true|false|none|null|auto|low|medium|high|minimal)\b"
+_VALUE = r"['\"`]?(true|false|none|auto|low|medium|high|minimal)(?![a-z])"
 _DEMANDS = (
     re.compile(rf"{_FIELD} (?:must|should|has to|needs to) be (?:set to |equal to )?{_VALUE}"),
     re.compile(rf"\bset {_FIELD} (?:to|=) {_VALUE}"),

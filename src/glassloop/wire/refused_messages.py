@@ -126,7 +126,9 @@ CALL_RULES = (
 
 _ROLES = ("developer", "system", "tool")
 _ROLE_WORDS = r"['\"`]?\b(?:system|developer|user|assistant|tool|function)\b['\"`]?"
-_ENUMERATED = rf"{_ROLE_WORDS}(?:\s*(?:,|\||/|or|and|、|或)\s*(?:or\s+|and\s+)?{_ROLE_WORDS})+"
+_SPEAKERS = r"(?=[^\n]{0,80}?\b(?:user|assistant)\b)"
+"""A list of roles names one of those that no endpoint lacks; "tool/function" is no such list."""
+_ENUMERATED = rf"{_SPEAKERS}{_ROLE_WORDS}(?:\s*(?:,|\||/|or|and|、|或)\s*(?:or\s+|and\s+)?{_ROLE_WORDS})+"
 _BY_ROLE: Mapping[str, Step] = {
     "developer": ("system:system", {"system": "system"}),
     "system": ("system:user", {"system": "user"}),
@@ -151,7 +153,10 @@ def _role_steps(sent: Sent, text: str) -> Iterator[Step]:
             or [role for role in _ROLES if role in sent.roles and role not in allowed]
             or refused
         )
-    yield from (_BY_ROLE.get(role) or to_text(sent) for role in refused)
+    steps = [_BY_ROLE.get(role) or to_text(sent) for role in refused]
+    if len(steps) > 1 and lists:
+        yield "+".join(code for code, _ in steps), {key: each[key] for _, each in steps for key in each}
+    yield from steps
 
 
 def _system_steps(sent: Sent, text: str) -> Iterator[Step]:

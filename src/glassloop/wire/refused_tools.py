@@ -35,6 +35,8 @@ def _schema_steps(sent: Sent, text: str) -> Iterator[Step]:
     wanted = max(
         (diet.level_that_drops(each) for each in diet.KEYWORDS if _names_keyword(each, text)), default=2
     )
+    if _names_keyword("enum", text) and not re.search(r"\bstrings?\b", text):
+        wanted = diet.DEEPEST
     for level in sorted({wanted, 2, 3, 4}):
         if level >= wanted and level > sent.profile.schema_diet:
             yield f"schema_diet:{level}", {"schema_diet": level}
@@ -85,9 +87,10 @@ RULES = (
         pattern(
             near(
                 r"\bproperties\b|\bparameters\b",
-                r"non-?empty|not be empty|(?:is|are) empty|at least (?:one|1) propert|empty object",
+                r"non-?empty|not be empty|(?:is|are) empty|empty object",
                 60,
-            )
+            ),
+            r"at least (?:one|1) propert",
         ),
         lambda sent: any(_has_empty_object(schema) for schema in sent.schemas),
         or_text(("no_properties:omit", {"no_properties": "omit"})),
@@ -155,6 +158,7 @@ LAST_RULES = (
     Refusal(
         pattern(
             near(_TOOLS, REFUSED, 50),
+            r"(?:^|\n)(?:body\.)?(?:tools|functions): ",
             r"support(?:s|ing)? tool|--enable-auto-tool-choice|--tool-call-parser|--jinja|tool[_ ]call[_ ]parser",
             near(_TOOLS, r"\bjinja\b|\btemplate\b"),
         ),

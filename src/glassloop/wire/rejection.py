@@ -99,7 +99,7 @@ def judge(
         words.code if inner and words.code is not None else status,
         {name.lower(): value for name, value in headers.items()},
         words,
-        _without_our_names(_CONTINUED_LINE.sub(" ", words.text.lower()), sent),
+        _without_our_names(_CONTINUED_LINE.sub(": ", words.text.lower()), sent),
         sent,
         now,
     )
@@ -211,6 +211,8 @@ def _unknown_model(case: _Case) -> Judgement | None:
 def _key(case: _Case) -> Judgement | None:
     if case.status not in (401, 403, 407) and not (KEY.search(case.text) and (case.status or 0) < 500):
         return None
+    if case.status == 403 and not KEY.search(case.text) and (step := _adaptation(case)) is not None:
+        return step
     if case.status == 407:
         return _raise(
             case,

@@ -50,6 +50,11 @@ def with_escaped_quotes(text: str) -> JSON:
     return strictjson.parse(decoded, control_characters=True)
 
 
+def with_escapes_between(text: str) -> JSON:
+    r"""Escapes outside of strings: `\n` can only be white space there, and `\"Oslo\"` only a string."""
+    return _if_changed(_STRING_OR_ESCAPE.sub(_unescaped_between, text), text)
+
+
 def with_template_quotes(text: str) -> JSON:
     """Quote tokens of a chat template that leaked: `<|"|>` and what is left of it."""
     return _if_changed(_TEMPLATE_QUOTE.sub('"', text), text, also=json5)
@@ -99,6 +104,7 @@ READERS: Sequence[tuple[str, Callable[[str], JSON]]] = (
     ("trailing_comma", with_trailing_commas),
     ("wrong_escape", with_wrong_escapes),
     ("escaped_quotes", with_escaped_quotes),
+    ("escapes_between", with_escapes_between),
     ("template_quotes", with_template_quotes),
     ("typographic_quotes", with_typographic_quotes),
     ("html_entities", with_entities),
@@ -108,9 +114,18 @@ READERS: Sequence[tuple[str, Callable[[str], JSON]]] = (
 """In the order in which they are tried: the mend's code, and the reader."""
 
 _STRING_OR_TRAILING_COMMA = re.compile(STRING.pattern + r"|,(?=\s*+[}\]])", re.DOTALL)
+_STRING_OR_ESCAPE = re.compile(
+    STRING.pattern + r'|\\[nrt]|\\+"(?P<string>(?:[^"\\]++|\\(?!"))*+)\\+"', re.DOTALL
+)
 _CONTROL = re.compile(r"[\x00-\x1f]")
 _ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|.)?", re.DOTALL)
 _TEMPLATE_QUOTE = re.compile(r'<\|\\?"(?:\|>|>)|<escape>|<\|quote\|>')
+
+
+def _unescaped_between(match: re.Match[str]) -> str:
+    if match[0].startswith('"'):
+        return match[0]
+    return " " if match["string"] is None else f'"{match["string"]}"'
 
 
 def _right_escape(match: re.Match[str]) -> str:

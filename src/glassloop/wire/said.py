@@ -41,7 +41,7 @@ _MESSAGE_FIELDS = (
     "reason",
     "description",
 )
-_PLACES = ("loc", "param", "path", "field", "instancePath", "property", "location")
+_PLACES = ("loc", "param", "path", "field", "instancePath", "property", "additionalProperty", "location")
 _REPORTS = ("base_resp", "response", "body", "data", "result", "fault", "cause", "metadata")
 _INPUT_VALUE = re.compile(r"input_value=.*?(?=, input_type=|\]|$)", re.DOTALL)
 _TAG = re.compile(r"<(?:script|style)\b.*?</(?:script|style)\s*>|<[^>]*>", re.DOTALL | re.IGNORECASE)
@@ -119,6 +119,8 @@ def _collect(value: JSON, strings: list[str], depth: int) -> None:
         if placed := _placed(value):
             strings.append(placed)
         for key, each in value.items():
+            if str(key).lower() not in _MESSAGE_FIELDS and (complaint := _complaint(each)):
+                strings.append(f"{key}: {complaint}")
             if str(key).lower() not in _ECHOES:
                 _collect(each, strings, depth + 1)
     elif isinstance(value, list):
@@ -129,9 +131,18 @@ def _collect(value: JSON, strings: list[str], depth: int) -> None:
             _collect(each, strings, depth + 1)
 
 
+def _complaint(value: JSON) -> str:
+    """What is said of the field that is the key: a list of sentences, as form validators write them."""
+    if not isinstance(value, list) or not all(isinstance(each, str) and " " in each for each in value):
+        return ""
+    return " ".join(value)
+
+
 def _placed(value: Mapping[str, JSON]) -> str:
     """A validator's place and complaint on one line, as rules look for what belongs together in one line."""
-    place = next((value[name] for name in _PLACES if value.get(name)), None)
+    more = value.get("params")
+    places = {**value, **more} if isinstance(more, Mapping) else value
+    place = next((places[name] for name in _PLACES if places.get(name)), None)
     words = next(
         (value[name] for name in ("msg", "message", "detail") if isinstance(value.get(name), str)), None
     )

@@ -2,17 +2,19 @@
 
 Which fragment belongs to which call: the same index with a new id *and* a name opens a new call; without
 a name a fragment continues whatever its id; null and "" never overwrite; a complete JSON object followed
-by the beginning of another, with a name or an id of its own, is a boundary.
+by the beginning of another is a boundary.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 
 from glassloop.core.entries import JSON
+from glassloop.core.tools import ToolSpec
 from glassloop.wire import strictjson
 from glassloop.wire.calls import ARGUMENT_FIELDS, NAME_FIELDS, first_given, first_text, id_text
+from glassloop.wire.fits import fits
 
 _READ_HERE = frozenset(("id", "index", "function", *NAME_FIELDS, *ARGUMENT_FIELDS))
 _STRUCTURE = re.compile(r'[{}\[\]]|"')
@@ -28,6 +30,7 @@ class _Slot:
         self.pieces: list[str] = []
         self.whole: JSON = None
         self.extra: dict[str, JSON] = {}
+        self.after: _Slot | None = None  # the call whose arguments were complete when these began, unnamed
         self._scanned = 0
         self._depth = 0
         self._opened = False
@@ -113,20 +116,39 @@ def _is_json(text: str) -> bool:
     return True
 
 
+def _object(arguments: JSON) -> Mapping[str, JSON] | None:
+    """The object that complete arguments are, None for anything else."""
+    try:
+        value = (
+            strictjson.parse(arguments, control_characters=True) if isinstance(arguments, str) else arguments
+        )
+    except ValueError:
+        return None
+    return value if isinstance(value, dict) else None
+
+
 class CallSlots:
     """Takes the fragments of one message's calls in the order in which they came."""
 
-    def __init__(self, known: Collection[str]) -> None:
-        self._known = known
+    def __init__(self, tools: Mapping[str, ToolSpec]) -> None:
+        self._tools = tools
         self._slots: list[_Slot] = []
+        self._row: list[_Slot] = []  # of the last delta that held several fragments
         self._by_index: dict[int, _Slot] = {}
         self._by_id: dict[str, _Slot] = {}
 
     def __bool__(self) -> bool:
         return bool(self._slots)
 
-    def add(self, fragment: Mapping[str, JSON]) -> None:
-        """One element of a delta's `tool_calls`."""
+    def add_all(self, fragments: Sequence[Mapping[str, JSON]]) -> None:
+        """A delta's `tool_calls`. Where several come without index and id, their position in the list tells."""
+        row = self._row if len(self._row) == len(fragments) > 1 else [None] * len(fragments)
+        slots = [self.add(fragment, before) for fragment, before in zip(fragments, row, strict=True)]
+        if len(slots) > 1:
+            self._row = slots
+
+    def add(self, fragment: Mapping[str, JSON], before: _Slot | None = None) -> _Slot:
+        """One fragment; `before` is the call that stood in its place in the delta before."""
         function = fragment.get("function")
         if isinstance(function, str):
             function = {"name": function}
@@ -135,18 +157,22 @@ class CallSlots:
         piece = first_given(source, ARGUMENT_FIELDS)
         call_id = id_text(fragment.get("id"))
         index = _index(fragment.get("index"))
-        slot = self._slot_for(index, call_id, name, piece)
+        if before is None or index is not None or call_id or name:
+            slot = self._slot_for(index, call_id, name, piece)
+        else:
+            slot = before
         if index is not None:
             self._by_index[index] = slot
         if call_id and not slot.id:
             slot.id = call_id
         if call_id:
             self._by_id.setdefault(call_id, slot)
-        slot.add_name(name, self._known)
+        slot.add_name(name, self._tools)
         slot.add_arguments(piece)
         slot.extra |= {
             key: value for key, value in fragment.items() if key not in _READ_HERE and value is not None
         }
+        return slot
 
     def items(self) -> list[dict[str, JSON]]:
         """The calls, whole. A named slot without arguments takes those of the unnamed slot after it."""
@@ -155,7 +181,7 @@ class CallSlots:
             before = slots[-1] if slots else None
             if before and before.name and not before.has_arguments and not slot.name and slot.has_arguments:
                 before.pieces, before.whole = slot.pieces, slot.whole
-            else:
+            elif not slot.after or slot.name or self._is_call_of_its_own(slot, slot.after):
                 slots.append(slot)
         return [slot.item() for slot in slots]
 
@@ -167,13 +193,42 @@ class CallSlots:
         slot = self._by_index.get(index)
         if slot is None:
             return self._at_new_index(call_id, name, piece)
-        return self._open() if self._is_another(slot, call_id, name, piece) else slot
+        return self._open() if self._is_another(slot, call_id, name, piece) else self._after(slot, piece)
+
+    def _after(self, slot: _Slot, piece: JSON) -> _Slot:
+        """The slot itself, or a new one if this begins a second object behind its complete arguments."""
+        if not (isinstance(piece, str) and _begins_object(piece) and slot.pieces and slot.is_complete()):
+            return slot
+        opened = self._open()
+        opened.after = slot
+        return opened
+
+    def _is_call_of_its_own(self, slot: _Slot, first: _Slot) -> bool:
+        """Whether an object behind a call's complete arguments, without a name, is a call of the same tool.
+
+        It is if it can be no other tool's. What repeats the arguments or fills their place is none, and what
+        else it may be, `arguments` has to judge with the text before it.
+        """
+        before, value = _object(first.arguments()), _object(slot.arguments())
+        if not before and value is not None:
+            first.pieces = slot.pieces
+        elif value != before:
+            if (
+                before
+                and value
+                and [n for n, tool in self._tools.items() if fits(value, tool.parameters)] == [first.name]
+            ):
+                slot.name = first.name
+                return True
+            first.pieces = [*first.pieces, *slot.pieces]
+        return False
 
     def _at_new_index(self, call_id: str, name: str, piece: JSON) -> _Slot:
         """An index never seen opens a call if anything says so; else it is the last call under another number."""
         last = self._slots[-1]
         if call_id and call_id == last.id:
-            return last
+            another = name and _begins_object(piece) and last.is_complete() and piece != last.arguments()
+            return self._open() if another else last
         if call_id or name or (last.is_complete() and _begins_object(piece)):
             return self._open()
         return last
@@ -184,7 +239,8 @@ class CallSlots:
             return known
         last = self._slots[-1]
         begins = bool(call_id) and _begins_object(piece) and last.is_complete()
-        return self._open() if begins or self._is_another(last, call_id, name, piece) else last
+        another = begins or self._is_another(last, call_id, name, piece)
+        return self._open() if another else self._after(last, piece)
 
     def _is_another(self, slot: _Slot, call_id: str, name: str, piece: JSON) -> bool:
         """Whether a fragment with a name opens a call of its own although it came where `slot` is."""
@@ -196,7 +252,7 @@ class CallSlots:
         if not slot.name:
             return slot.has_arguments and slot.is_complete() and _begins_object(piece)
         if name != slot.name and not name.startswith(slot.name):
-            return name in self._known and (slot.name in self._known or slot.is_complete())
+            return name in self._tools and (slot.name in self._tools or slot.is_complete())
         begins = _begins_object(piece) and slot.has_arguments and slot.is_complete()
         return begins and piece != slot.arguments()
 

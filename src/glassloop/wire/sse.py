@@ -85,12 +85,16 @@ class SSEDecoder:
             self._dispatch(events)
             return
         text = line.lstrip()
-        if text.startswith("data:"):
-            self._data_line(text, events)
+        if text.startswith("data:") or text[:5].lower() == "data:":
+            self._data_line(text[5:].removeprefix(" "), events)
         elif self._bare:
             self._bare.append(line)
             if line.rstrip() == _CLOSERS[self._bare[0][0]]:
                 self._dispatch(events)
+        elif self._data and self._data[0].rstrip() in _CLOSERS:
+            self._data.append(
+                line
+            )  # of pretty-printed JSON, the field name stands before its first line only
         elif text[:1] in _CLOSERS:
             self._bare_line(text, events)
         elif text.startswith("event:"):
@@ -98,10 +102,9 @@ class SSEDecoder:
                 self._dispatch(events)
             self._name = text[6:].strip()
 
-    def _data_line(self, text: str, events: list[ServerEvent]) -> None:
+    def _data_line(self, value: str, events: list[ServerEvent]) -> None:
         if self._bare:
             self._dispatch(events)
-        value = text
         while value.startswith("data:"):  # some relays prefix what is already prefixed
             value = value[5:].removeprefix(" ")
         if self._data and _begins_anew(self._data[-1], value):

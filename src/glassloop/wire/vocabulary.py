@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 REFUSED = (
-    r"(?:not\s+(?:currently\s+|yet\s+)?(?:a\s+)?(?:supported|permitted|allowed|enabled|available|implemented|valid"
+    r"(?:not\s+(?:currently\s+|yet\s+)?(?:a\s+)?(?:trained|designed|able|supported|permitted|allowed|enabled|available|implemented|valid"
     r"|recogni[sz]ed|compatible|accepted|defined|expected|one\s+of|known)|unsupported|unknown|unrecogni[sz]ed|unexpected"
     r"|extra\s+(?:inputs?|fields?|keys?|param\w*)|extra_forbidden|forbidden|invalid|illegal|prohibited|incompatible"
     r"|(?:do|does|did|is|are|can|could|must|may|should)(?:n't|\s+not|not)\s+(?:\w+\s+)?(?:support|allow|accept|permit"

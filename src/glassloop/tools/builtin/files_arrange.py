@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import stat
 
-from glassloop.tools.builtin.rooted import delete, make_folders, move, status
+from glassloop.tools.builtin.rooted import existing, make_folders
+from glassloop.tools.builtin.rooted_changes import delete, move
 from glassloop.tools.builtin.rooted_names import Parts, Refused, Root, new_parts_of, protected_below, shown
 
 
@@ -59,8 +60,7 @@ def make_folder(root: Root, path: str) -> str:
 
 def _moved(root: Root, source: str, target: str) -> tuple[Parts, Parts]:
     here, there = new_parts_of(root, source), new_parts_of(root, target)
-    found = status(root, here)
-    if found is not None and stat.S_ISDIR(found.st_mode):
+    if stat.S_ISDIR(existing(root, here).st_mode):
         if there[: len(here)] == here:
             raise Refused(f"{shown(here)} cannot be moved into itself")
         for parts in (here, there):
@@ -72,9 +72,7 @@ def _moved(root: Root, source: str, target: str) -> tuple[Parts, Parts]:
 
 
 def _what(root: Root, parts: Parts) -> str:
-    found = status(root, parts)
-    if found is None:
-        raise FileNotFoundError(f"there is no {shown(parts)}")
+    found = existing(root, parts)
     if stat.S_ISDIR(found.st_mode):
         return "The folder"
     return "The link" if stat.S_ISLNK(found.st_mode) else f"The file of {found.st_size:,} bytes"

@@ -11,9 +11,10 @@ _CONTEXT = 3
 _MAX_COMPARED = 3_000
 """Lines that are compared one by one. Beyond, comparing would take too long."""
 
-_MAX_SEARCHED = 20_000
+_MAX_SEARCHED = 5_000
+"""Lines among which the most similar one is looked for."""
+
 _MAX_LINE = 300
-_NO_END = "\\ No newline at end of file"
 
 
 def unified(old: list[str], new: list[str], name: str) -> str:
@@ -36,7 +37,7 @@ _Opcodes = Sequence[tuple[str, int, int, int, int]]
 
 
 def _grouped(before: list[str], after: list[str]) -> Iterable[_Opcodes]:
-    matcher = difflib.SequenceMatcher(None, before, after, autojunk=False)
+    matcher = difflib.SequenceMatcher(None, before, after)
     return matcher.get_grouped_opcodes(_CONTEXT)
 
 
@@ -72,7 +73,7 @@ _ALIKE = str.maketrans({**dict.fromkeys('‘’‚‛“”„‟′″`"', "'")
 def near_miss(wanted: str, text: str) -> str:
     """Where `text` has something like `wanted`, which is not in it, and how that differs. "" if nothing is near."""
     lines, sought = text.split("\n"), wanted.strip("\n").split("\n")
-    if all(_NUMBERED.match(line) for line in sought if line):
+    if any(sought) and all(_NUMBERED.match(line) for line in sought if line):
         return "Your text has the line numbers of read_file in it; leave them and the tab behind them out."
     for fold, difference in _FOLDS:
         if found := _places(list(map(fold, lines)), list(map(fold, sought))):

@@ -12,7 +12,7 @@ from glassloop.tools.approval import visible
 from glassloop.tools.builtin.files_glob import MAX_PATTERN, expanded, matches
 from glassloop.tools.builtin.files_query import MAX_FILE, Found, Query, search_plainly
 from glassloop.tools.builtin.files_ripgrep import ripgrep, search_by_ripgrep
-from glassloop.tools.builtin.rooted import check_file, status
+from glassloop.tools.builtin.rooted import check_file, existing
 from glassloop.tools.builtin.rooted_names import Parts, Refused, Root, is_secret, parts_of, shown
 from glassloop.tools.builtin.rooted_walk import MAX_ENTRIES, Entry, walk
 
@@ -47,20 +47,16 @@ def find_files(root: Root, pattern: str, path: str = ".", limit: int = 200) -> s
         else:
             left += 1
     if not found:
-        return (
-            f"Nothing in {shown(start)} is named {visible(pattern)} ({looked} files and folders looked at)."
-        )
+        where = f"{looked} files and folders looked at"
+        found = [f"Nothing in {shown(start)} is named {visible(pattern)} ({where})."]
     more = [f"[{left} more; use a narrower pattern]"] if left else []
     return "\n".join([*found, *more, *_too_much(looked)])
 
 
 def _too_much(looked: int) -> list[str]:
     """A word on what was not looked at, if there was more than is ever looked at."""
-    return (
-        [f"[only the first {MAX_ENTRIES:,} files and folders were looked at]"]
-        if looked >= MAX_ENTRIES
-        else []
-    )
+    word = f"[only the first {MAX_ENTRIES:,} files and folders were looked at]"
+    return [word] if looked >= MAX_ENTRIES else []
 
 
 _MARKS = {"folder": "/", "link": " (a link, not followed)"}
@@ -163,8 +159,8 @@ def _candidates(root: Root, start: Parts, patterns: list[Parts], search: _Search
 
 def _entries(root: Root, start: Parts) -> Iterable[Entry]:
     """What is below a folder, or the one file that the path names."""
-    found = status(root, start)
-    if found is None or stat.S_ISDIR(found.st_mode):
+    found = existing(root, start)
+    if stat.S_ISDIR(found.st_mode):
         return walk(root, start)
     check_file(start, found)
     return [Entry(start, "file", found.st_size)]

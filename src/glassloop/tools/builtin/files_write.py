@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from glassloop.tools.builtin.files_diff import near_miss, unified
 from glassloop.tools.builtin.files_read import MAX_BYTES
 from glassloop.tools.builtin.files_text import Document, NotText, decode, lines_of, with_ends
-from glassloop.tools.builtin.rooted import check_writable, make_folders, read_bytes, replace, status
+from glassloop.tools.builtin.rooted import make_folders, read_bytes, status
+from glassloop.tools.builtin.rooted_changes import check_writable, replace
 from glassloop.tools.builtin.rooted_names import Parts, Refused, Root, new_parts_of, shown
 
 MAX_WRITTEN = 5_000_000
@@ -78,14 +79,16 @@ def _present(root: Root, parts: Parts) -> tuple[os.stat_result | None, Document 
             return None, None
     except FileNotFoundError:  # not even its folder
         return None, None
+    return _writable_text(root, parts)
+
+
+def _writable_text(root: Root, parts: Parts) -> tuple[os.stat_result, Document]:
     data, before = read_bytes(root, parts, MAX_BYTES)
     check_writable(parts, before)
     try:
         return before, decode(data)
     except NotText as error:
-        raise Refused(
-            f"{shown(parts)} is no text file: {error} ({before.st_size:,} bytes). Choose another name, or delete it"
-        ) from error
+        raise Refused(f"{shown(parts)} is no text file: {error} ({before.st_size:,} bytes)") from error
 
 
 # ── edit ─────────────────────────────────────────────────────────────────────────────────────────────
@@ -118,12 +121,7 @@ def _edited(root: Root, path: str, old_text: str, new_text: str, occurrences: in
     parts = new_parts_of(root, path)
     if not old_text:
         raise ValueError("old_text is empty; give the text to replace, or use write_file for a new file")
-    data, before = read_bytes(root, parts, MAX_BYTES)
-    check_writable(parts, before)
-    try:
-        old = decode(data)
-    except NotText as error:
-        raise Refused(f"{shown(parts)} is no text file: {error} ({before.st_size:,} bytes)") from error
+    before, old = _writable_text(root, parts)
     new = replaced(old, old_text, new_text, occurrences, shown(parts))
     if new == old.text:
         raise ValueError("old_text and new_text are the same, so nothing would change")

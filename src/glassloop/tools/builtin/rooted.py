@@ -1,7 +1,9 @@
 """Files below one folder, reached name by name from its descriptor, so that no link and no race leads out of it.
 
 Each name is opened relative to the folder before it with O_NOFOLLOW, and what was opened is checked, not its path.
-Hard links cannot be told from files: one is read, but not written. A path's spelling is judged in `rooted_names`.
+Hard links cannot be told from files: one is read, but not written. A path's spelling is judged in `rooted_names`,
+changes are in `rooted_changes`.
+For Linux and macOS: both open relative to a descriptor, and both stop at a link in the last name only.
 """
 
 from __future__ import annotations
@@ -9,7 +11,6 @@ from __future__ import annotations
 import difflib
 import errno
 import os
-import secrets
 import stat
 import unicodedata
 from collections.abc import Callable, Iterator
@@ -22,7 +23,6 @@ from glassloop.tools.builtin.rooted_names import Parts, Refused, Root, shown
 
 FOLDER_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC  # a FIFO must not block
-_CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 _PSEUDO = tuple(map(Path, ("/proc", "/sys", "/dev")))
 _MAX_NAMES = 1_000
@@ -94,16 +94,17 @@ def _descend(root: Root, parts: Parts, step: Callable[[int, str], int]) -> int:
 def _explain(error: OSError, handle: int, parts: Parts) -> NoReturn:
     """Say what stands in the way, by what is there now."""
     if error.errno == errno.ENOENT:
-        raise _missing(handle, parts) from error
-    found = _status(handle, parts[-1])
+        raise missing(handle, parts) from error
+    found = status_in(handle, parts[-1])
     if found is not None and stat.S_ISLNK(found.st_mode):
-        raise _is_link(parts) from error
+        raise _is_link(parts, handle) from error
     if found is not None and not stat.S_ISDIR(found.st_mode):
         raise NotADirectoryError(f"{shown(parts)} is a file, not a folder") from error
     raise OSError(error.errno, error.strerror, shown(parts)) from error
 
 
-def _missing(handle: int, parts: Parts) -> FileNotFoundError:
+def missing(handle: int, parts: Parts) -> FileNotFoundError:
+    """The error for what is not in its folder, open as `handle`, with what has a similar name."""
     with os.scandir(handle) as entries:
         names = [entry.name for entry, _ in zip(entries, range(_MAX_NAMES), strict=False)]
     close = difflib.get_close_matches(parts[-1], names, n=3)
@@ -117,8 +118,14 @@ def _spelled(parts: Parts) -> str:
     return path if unicodedata.is_normalized("NFC", path) else ascii(path)[1:-1]
 
 
-def _is_link(parts: Parts) -> Refused:
-    return Refused(f"{shown(parts)} is a symbolic link, and links are not followed. Name the file itself")
+def _is_link(parts: Parts, handle: int | None = None) -> Refused:
+    """The refusal of a link, with what it says where its folder's descriptor is at hand."""
+    target = ""
+    with suppress(OSError):
+        target = f" to {shown((os.readlink(parts[-1], dir_fd=handle),))}" if handle is not None else ""
+    return Refused(
+        f"{shown(parts)} is a symbolic link{target}, and links are not followed. Name the file itself"
+    )
 
 
 # ── files ────────────────────────────────────────────────────────────────────────────────────────────
@@ -129,10 +136,22 @@ def status(root: Root, parts: Parts) -> os.stat_result | None:
     if not parts:
         return root.folder.lstat()
     with open_folder(root, parts[:-1]) as handle:
-        return _status(handle, parts[-1])
+        return status_in(handle, parts[-1])
 
 
-def _status(handle: int, name: str) -> os.stat_result | None:
+def existing(root: Root, parts: Parts) -> os.stat_result:
+    """`status` of what must be there. Raises `FileNotFoundError` with what has a similar name."""
+    if not parts:
+        return root.folder.lstat()
+    with open_folder(root, parts[:-1]) as handle:
+        found = status_in(handle, parts[-1])
+        if found is None:
+            raise missing(handle, parts)
+        return found
+
+
+def status_in(handle: int, name: str) -> os.stat_result | None:
+    """What has this name in the folder that is open as `handle`; None for nothing."""
     try:
         return os.stat(name, dir_fd=handle, follow_symlinks=False)
     except FileNotFoundError:
@@ -144,12 +163,13 @@ def open_file(root: Root, parts: Parts) -> Iterator[tuple[int, os.stat_result]]:
     """A regular file, opened for reading, and its status. Raises `Refused` for anything else, `OSError`."""
     with open_folder(root, parts[:-1]) as handle:
         name = parts[-1] if parts else "."
-        found = _status(handle, name)
+        found = status_in(handle, name)
         if found is None:
-            raise _missing(handle, parts)
-        check_file(
-            parts, found
-        )  # before opening too: to open a device or a FIFO can be felt at its other end
+            raise missing(handle, parts)
+        if stat.S_ISLNK(found.st_mode):
+            raise _is_link(parts, handle)
+        # Before opening too: to open a device or a FIFO can be felt at its other end.
+        check_file(parts, found)
         try:
             file = os.open(name, _READ, dir_fd=handle)
         except OSError as error:
@@ -184,112 +204,3 @@ def read_bytes(root: Root, parts: Parts, limit: int) -> tuple[bytes, os.stat_res
 def _read(file: int, limit: int) -> bytes:
     with open(file, "rb", closefd=False) as stream:
         return stream.read(limit)
-
-
-# ── changes ──────────────────────────────────────────────────────────────────────────────────────────
-
-
-def check_writable(parts: Parts, found: os.stat_result) -> None:
-    """Refuse a file that other names share or that is marked read-only: a replacement would get past both."""
-    if found.st_nlink > 1:
-        raise Refused(
-            f"{shown(parts)} has {found.st_nlink} names (hard links), so it may also be a file outside the root. "
-            "Write a new file instead"
-        )
-    if not found.st_mode & 0o222:
-        raise Refused(f"{shown(parts)} is read-only (mode {stat.S_IMODE(found.st_mode):04o})")
-
-
-def replace(root: Root, parts: Parts, data: bytes, before: os.stat_result | None) -> None:
-    """Put `data` there in one step: whoever reads sees the old content or the new. The mode is kept.
-
-    `before` is the file as it was read, None where there was none. Raises `Refused` if it has changed since.
-    """
-    with open_folder(root, parts[:-1]) as handle:
-        temporary = f".{secrets.token_hex(8)}.glassloop"
-        file = os.open(temporary, _CREATE, 0o600 if before else 0o666, dir_fd=handle)
-        try:
-            with open(file, "wb") as stream:
-                stream.write(data)
-                stream.flush()
-                _keep_owner_and_mode(file, before, parts)
-                os.fsync(file)
-            _check_unchanged(parts, before, _status(handle, parts[-1]))
-            os.replace(temporary, parts[-1], src_dir_fd=handle, dst_dir_fd=handle)
-        except BaseException:
-            with suppress(FileNotFoundError):
-                os.unlink(temporary, dir_fd=handle)
-            raise
-        os.fsync(handle)
-
-
-def _keep_owner_and_mode(file: int, before: os.stat_result | None, parts: Parts) -> None:
-    if before is None:
-        return
-    now = os.fstat(file)
-    if (now.st_uid, now.st_gid) != (before.st_uid, before.st_gid):
-        try:
-            os.fchown(file, before.st_uid, before.st_gid)
-        except PermissionError as error:
-            raise Refused(f"{shown(parts)} belongs to another user or group, which cannot be kept") from error
-    os.fchmod(file, before.st_mode & 0o777)
-
-
-def _check_unchanged(parts: Parts, before: os.stat_result | None, now: os.stat_result | None) -> None:
-    if _identity(before) != _identity(now):
-        raise Refused(
-            f"{shown(parts)} was changed by someone else in the meantime. Read it again, then try again"
-        )
-
-
-def _identity(found: os.stat_result | None) -> tuple[int, ...]:
-    return (
-        () if found is None else (found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_mode)
-    )
-
-
-def move(root: Root, source: Parts, target: Parts) -> None:
-    """Give a file or folder another name. Raises `FileExistsError` if there is something; links are refused.
-
-    Another program that makes the target in the same instant may still lose it: no call that both Linux and
-    macOS know forbids that.
-    """
-    with open_folder(root, source[:-1]) as here, open_folder(root, target[:-1]) as there:
-        found, taken = _status(here, source[-1]), _status(there, target[-1])
-        if found is None:
-            raise _missing(here, source)
-        if not stat.S_ISDIR(found.st_mode):
-            check_file(source, found)
-        if taken is not None and not os.path.samestat(
-            found, taken
-        ):  # the same: another case on such a file system
-            raise FileExistsError(
-                f"there is a {shown(target)} already. Choose another name, or delete it first"
-            )
-        os.rename(source[-1], target[-1], src_dir_fd=here, dst_dir_fd=there)
-        os.fsync(there)
-        os.fsync(here)
-
-
-def delete(root: Root, parts: Parts) -> None:
-    """Delete a file, a link (never what it leads to) or an empty folder. Raises `Refused` for anything else."""
-    with open_folder(root, parts[:-1]) as handle:
-        found = _status(handle, parts[-1])
-        if found is None:
-            raise _missing(handle, parts)
-        if stat.S_ISDIR(found.st_mode):
-            _delete_folder(handle, parts)
-        elif stat.S_ISLNK(found.st_mode) or stat.S_ISREG(found.st_mode):
-            os.unlink(parts[-1], dir_fd=handle)
-        else:
-            check_file(parts, found)
-        os.fsync(handle)
-
-
-def _delete_folder(handle: int, parts: Parts) -> None:
-    try:
-        os.rmdir(parts[-1], dir_fd=handle)
-    except OSError as error:
-        if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
-            raise
-        raise Refused(f"{shown(parts)} is a folder and not empty. Delete what is in it first") from error

@@ -114,6 +114,8 @@ _PROTECTED: Mapping[str, frozenset[str]] = {
     ),
 }
 
+_ENV = (".env.", ".env-", ".env_")
+
 _PREFIXES: Mapping[str, tuple[str, ...]] = {
     "read by a shell when it starts": (
         ".bash",
@@ -126,7 +128,7 @@ _PREFIXES: Mapping[str, tuple[str, ...]] = {
         ".tcsh",
     ),
     "read by the desktop when it starts": (".xinit", ".xsession", ".xprofile", ".xserver"),
-    "where keys and passwords are kept": (".env.",),
+    "where keys and passwords are kept": _ENV,
 }
 
 _SAMPLES = frozenset(".env.example .env.sample .env.template .env.dist .env.defaults".split())
@@ -208,21 +210,22 @@ def _own_folders() -> tuple[Parts, ...]:
 
 # ── secret ───────────────────────────────────────────────────────────────────────────────────────────
 
-_SECRETS = frozenset(
-    ".netrc .pgpass .npmrc .pypirc .git-credentials .ssh .gnupg .aws .azure .kube .docker .vault-token"
-    " .password-store .env credentials credentials.json secrets.json secrets.toml secrets.yml secrets.yaml".split()
+_SECRET_FOLDERS = frozenset(".ssh .gnupg .aws .azure .kube .docker .password-store".split())
+_SECRET_FILES = frozenset(
+    ".netrc .pgpass .npmrc .pypirc .git-credentials .vault-token .env credentials credentials.json"
+    " secrets.json secrets.toml secrets.yml secrets.yaml".split()
 )
+_SECRET_STARTS = (*_ENV, "id_rsa", "id_ed25519", "id_ecdsa", "id_dsa")
 _SECRET_ENDINGS = (".pem", ".key", ".p12", ".pfx", ".kdbx", ".keystore", ".jks", ".env")
-_SECRET_STARTS = (".env.", "id_rsa", "id_ed25519", "id_ecdsa", "id_dsa")
 
 
 def is_secret(root: Root, parts: Parts) -> bool:
     """Whether what is there usually holds keys or passwords. Reading it sends them to the model."""
     names = tuple(map(folded, parts))
-    if any(_absolute(root, names)[: len(own)] == own for own in _own_folders()):
+    here = _absolute(root, names)
+    if not _SECRET_FOLDERS.isdisjoint(names) or any(here[: len(own)] == own for own in _own_folders()):
         return True
-    return any(
-        name in _SECRETS or name.endswith(_SECRET_ENDINGS) or name.startswith(_SECRET_STARTS)
-        for name in names
-        if name not in _SAMPLES and not name.endswith(".pub")
-    )
+    name = names[-1] if names else ""
+    if name in _SAMPLES or name.endswith(".pub"):
+        return False
+    return name in _SECRET_FILES or name.startswith(_SECRET_STARTS) or name.endswith(_SECRET_ENDINGS)

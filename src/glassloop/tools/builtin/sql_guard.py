@@ -11,10 +11,11 @@ from time import monotonic
 from typing import Literal
 from urllib.parse import quote
 
-from glassloop.tools.builtin.rooted import check_file, check_writable, status
+from glassloop.tools.builtin.rooted import check_file, existing, status
+from glassloop.tools.builtin.rooted_changes import check_writable
 from glassloop.tools.builtin.rooted_names import Parts, Refused, Root, parts_of, protected, shown
 
-MAX_SECONDS = 20.0
+MAX_SECONDS = 10.0
 _STEPS = 10_000
 """Instructions of SQLite's machine between two looks at the clock."""
 
@@ -68,6 +69,8 @@ _BAD_FUNCTIONS = frozenset(("load_extension", "fts3_tokenizer"))
 def opened(root: Root, path: str, access: Access) -> Iterator[sqlite3.Connection]:
     """The database, closed again at the end; nothing is committed by itself.
 
+    A database with a write-ahead log may get SQLite's two files for it, as by any reader.
+
     SQLite opens files by path. So each name of the path is checked before and after, and a program that swaps
     the file for a link twice in between could show it another database. Raises `Refused`, `OSError`,
     `sqlite3.Error`.
@@ -96,9 +99,7 @@ def _checked(root: Root, parts: Parts, access: Access) -> tuple[int, int]:
         check_file(here, found)
         if access == "write":
             check_writable(here, found)
-    main = status(root, parts)
-    if main is None:
-        raise FileNotFoundError(f"there is no {shown(parts)}")
+    main = existing(root, parts)
     return main.st_dev, main.st_ino
 
 

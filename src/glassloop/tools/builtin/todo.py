@@ -14,7 +14,7 @@ MAX_ITEMS = 50
 MAX_TEXT = 500
 _MAX_RUNS = 100
 
-_SIGNS = {"open": "[ ]", "doing": "[>]", "done": "[x]", "dropped": "[-]"}
+_SIGNS = {"pending": "[ ]", "in_progress": "[>]", "completed": "[x]", "cancelled": "[-]"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +22,7 @@ class PlanItem:
     """A step of the plan: what is to be done, and how far it is."""
 
     text: str
-    state: Literal["open", "doing", "done", "dropped"] = "open"
+    state: Literal["pending", "in_progress", "completed", "cancelled"] = "pending"
 
 
 class Plans:
@@ -52,7 +52,7 @@ def plan_tool(plans: Plans) -> Tool:
         out the steps, then each time one begins or ends.
 
         Args:
-            items: The whole plan, in order; it replaces the one before. At most one item is "doing".
+            items: The whole plan, in order; it replaces the one before. At most one item is "in_progress".
         """
         plan = checked(items)
         plans.keep(context.run_id, plan)
@@ -76,9 +76,9 @@ def checked(items: list[PlanItem]) -> tuple[PlanItem, ...]:
             raise ValueError(
                 f"item {number} has {len(item.text)} characters; say the step in 1 to {MAX_TEXT}"
             )
-    doing = [item.text for item in plan if item.state == "doing"]
-    if len(doing) > 1:
-        raise ValueError(f'only one item can be "doing", and these are: {"; ".join(doing)}')
+    current = [item.text for item in plan if item.state == "in_progress"]
+    if len(current) > 1:
+        raise ValueError(f'only one item can be "in_progress", and these are: {"; ".join(current)}')
     return plan
 
 
@@ -87,5 +87,5 @@ def rendered(plan: tuple[PlanItem, ...]) -> str:
     if not plan:
         return "The plan is empty."
     counts = Counter(item.state for item in plan)
-    head = f"Plan: {counts['done']} of {len(plan) - counts['dropped']} done"
+    head = f"Plan: {counts['completed']} of {len(plan) - counts['cancelled']} done"
     return "\n".join([head, *(f"{_SIGNS[item.state]} {item.text}" for item in plan)])

@@ -74,7 +74,7 @@ def _item(source: Source, tools: Tools, body: Body, fresh: bool) -> Scan[bool]:
     if mark in {"{", "["}:
         body.found.extend((yield from json_or_python(source)))
         return True
-    if mark and mark in ",;" and not fresh:
+    if mark and mark in ",;}])" and not fresh:  # separators, and a bracket too many behind a complete value
         source.take(1)
         return True
     if fresh and (mark.isalpha() or mark == "_"):

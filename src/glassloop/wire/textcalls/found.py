@@ -28,6 +28,7 @@ class Found:
     id: str = ""
     problem: str | None = None
     is_python: bool = False  # another one may follow on the next line
+    has_other_keys: bool = False  # the JSON says more than a call does
 
 
 @dataclass(frozen=True, slots=True)

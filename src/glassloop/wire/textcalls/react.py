@@ -12,9 +12,9 @@ _LINE_END = Words(("\n",))
 _FENCE_END = Words(("```",))
 _NOTHING = Words(())
 _AFTER_THOUGHT = Words(("\nAction:", "\nFinal Answer:", "\nAnswer:"))
-_ACTION = Words(("Action:",))
-_INPUT = Words(("Action Input:", "Action_Input:", "ActionInput:", "Input:", "Arguments:"))
-_AFTER_INPUT = Words(("Observation", "Thought:", "Action:", "Final Answer:"))
+_ACTION = Words(("Action:", "✿FUNCTION✿:"))  # the second in Qwen-Agent's prompt
+_INPUT = Words(("Action Input:", "Action_Input:", "ActionInput:", "Input:", "Arguments:", "✿ARGS✿:"))
+_AFTER_INPUT = Words(("✿RESULT✿", "✿RETURN✿", "Observation", "Thought:", "Action:", "Final Answer:"))
 _AFTER_TEXT = Words(("\nObservation", "\nThought:", "\nAction:"))
 _FENCE_OR_LINE = Words(("```json", "```", "\n"))
 _NO_CALL = frozenset({"directly_answer", "directly-answer"})  # Command R's tool for giving the answer itself
@@ -37,8 +37,8 @@ def read_action(source: Source, tools: Tools) -> Scan[Shape | None]:
             return Shape("react", (), reasoning, text_follows=True)
         source.take(1)
     found: list[Found] = []
-    while (yield from ahead(source, _ACTION)):
-        source.take(len("Action:"))
+    while word := (yield from ahead(source, _ACTION)):
+        source.take(len(word))
         call = yield from _action(source, tools)
         if call is None:
             return None

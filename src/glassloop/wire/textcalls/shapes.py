@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 from glassloop.core.entries import JSON
 from glassloop.wire.arguments import read_arguments
-from glassloop.wire.textcalls.found import Found
+from glassloop.wire.textcalls.found import Found, unreadable
 
 NAME_KEYS = ("name", "tool_name", "function_name", "tool", "function", "action")
 ARGUMENT_KEYS = ("arguments", "parameters", "args", "params", "input", "tool_input", "action_input", "kwargs")
@@ -59,12 +59,20 @@ def _one_call(value: Mapping[str, JSON]) -> tuple[Found, ...] | None:
             inner = calls_in(value[key])
             return inner and tuple(Found(c.name, c.arguments, c.id or _id(value)) for c in inner)
     name = next((value[key] for key in NAME_KEYS if isinstance(value.get(key), str)), "")
-    if name and not set(value) - CALL_KEYS:
-        arguments: JSON = next((value[key] for key in ARGUMENT_KEYS if key in value), {})
-        return (Found(name, _as_object(arguments), _id(value)),)
+    if name:
+        return (_named(name, value),)
     if len(value) == 1 and isinstance(next(iter(value.values())), Mapping):  # Apertus: {"get_weather": {...}}
         return tuple(Found(key, arguments) for key, arguments in value.items())
     return None
+
+
+def _named(name: str, value: Mapping[str, JSON]) -> Found:
+    key = next((key for key in ARGUMENT_KEYS if key in value), None)
+    others = bool(set(value) - CALL_KEYS)
+    if key is None and others:
+        problem = unreadable('the arguments must stand in an object under the key "arguments"')
+        return Found(name, json.dumps(value, ensure_ascii=False), _id(value), problem)
+    return Found(name, _as_object(value[key] if key else {}), _id(value), has_other_keys=others)
 
 
 def _as_object(arguments: JSON) -> Mapping[str, JSON] | str:

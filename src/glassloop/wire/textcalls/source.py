@@ -66,22 +66,29 @@ class Source:
 
 
 class Words:
-    """A set of literal words, matched where the source stands; the longest one wins."""
+    """A set of literal words, matched where the source stands; the longest one wins.
 
-    __slots__ = ("_beginnings", "_pattern", "longest")
+    The pattern is compiled when it is first needed: most answers need few of them.
+    """
+
+    __slots__ = ("_beginnings", "_ordered", "_pattern", "longest")
 
     def __init__(self, words: Iterable[str]) -> None:
-        ordered = sorted(set(words), key=lambda word: (-len(word), word))
+        self._ordered = ordered = sorted(set(words), key=lambda word: (-len(word), word))
         self.longest = len(ordered[0]) if ordered else 0
-        self._pattern = re.compile("|".join(map(re.escape, ordered)) if ordered else r"(?!)")
+        self._pattern: re.Pattern[str] | None = None
         self._beginnings = frozenset(word[:size] for word in ordered for size in range(1, len(word)))
 
     def at(self, text: str, pos: int) -> str:
-        found = self._pattern.match(text, pos)
+        found = (self._pattern or self._compile()).match(text, pos)
         return found.group() if found else ""
 
     def first(self, text: str, pos: int) -> re.Match[str] | None:
-        return self._pattern.search(text, pos)
+        return (self._pattern or self._compile()).search(text, pos)
+
+    def _compile(self) -> re.Pattern[str]:
+        self._pattern = re.compile("|".join(map(re.escape, self._ordered)) if self._ordered else r"(?!)")
+        return self._pattern
 
     def may_grow(self, text: str, pos: int) -> bool:
         """Whether all that has arrived from `pos` on is the beginning of a longer word."""

@@ -58,6 +58,7 @@ OPENERS: Mapping[str, Opener] = {
     "<|function_call|>": Opener("gigachat"),  # GigaChat 3
     "<|content_invoke_tool_json|>": Opener("inkling"),
     "<tool>": Opener("hermes", strict=False),  # what small models make of <tool_call>
+    "<toolcall>": Opener("hermes", strict=False),
     "<tool_use>": Opener("hermes", strict=False),
     "<tool-use>": Opener("hermes", strict=False),
     "<tool_code>": Opener("gemma3", strict=False),
@@ -117,7 +118,7 @@ ARGUMENT_KEYS: Mapping[str, tuple[str, str, str]] = {
 CLOSERS = (
     *dict.fromkeys(CALL_TAGS.values()),
     "</tool_call>", "</tool_calls>", "<|/tool_call|>", "<|/tool_calls|>", "</function_call>", "</TOOLCALL>",
-    "</tool>", "</tools>", "</tool_use>", "</tool-use>", "</tool_code>", "</JSON>",
+    "</tool>", "</toolcall>", "</tools>", "</tool_use>", "</tool-use>", "</tool_code>", "</JSON>",
     "<|tools_suffix|>", "[/TOOL_CALLS]", "<|python_end|>", "<|tool_call_end|>", "<|END_ACTION|>", "<|action_end|>",
     "</longcat_tool_call>", "</seed:tool_call>", "</minimax:tool_call>", "<|tool_calls_section_end|>",
     "<|tool_call_section_end|>", "<tool_call|>", "<end_function_call>", "</function_calls>", "<|eom_id|>",

@@ -48,7 +48,7 @@ def _bare(source: Source, tools: Tools) -> Scan[Shape | None]:
 
 
 def _all_known(calls: list[Found], tools: Tools) -> bool:
-    return all(call.problem is None and tools.knows(call.name) for call in calls)
+    return all(call.problem is None and not call.has_other_keys and tools.knows(call.name) for call in calls)
 
 
 def _value(source: Source, tools: Tools) -> Scan[list[Found] | None]:
@@ -179,6 +179,9 @@ def _bare_name(source: Source, tools: Tools) -> Scan[Shape | None]:
             return None
         found.append(call)
         yield from spaces(source)
+        fence = yield from ahead(source, _FENCE_END)
+        source.take(len(fence))
+        yield from spaces(source)
         if not (yield from char(source)).isalpha():
             return Shape("named", tuple(found))
 
@@ -246,6 +249,7 @@ SHAPES: Mapping[str, Begins] = {
     "~~~": Begins(_fence),
     "Thought:": Begins(read_action),
     "Action:": Begins(read_action, anywhere=True),
+    "✿FUNCTION✿:": Begins(read_action, anywhere=True),
     ">>>": Begins(_functionary, anywhere=True),
     "functools": Begins(_functools, anywhere=True),
     **dict.fromkeys(harmony.STRIPPED, Begins(_stripped_harmony)),
@@ -255,7 +259,7 @@ SHAPES: Mapping[str, Begins] = {
 @lru_cache(maxsize=32)
 def beginnings(names: frozenset[str]) -> tuple[Mapping[str, Begins], Words]:
     """What a line may begin with where these are the tools: a tool's name and its arguments are one more shape."""
-    marks = ("{", "(", "\n{", " {", ": {", "[ARGS]", "[CALL_ID]")
+    marks = ("{", "(", "\n{", " {", ": {", "\n```", "[ARGS]", "[CALL_ID]")
     table = {
         **{f"{name}{mark}": Begins(_bare_name) for name in names for mark in marks},
         **{f"<{name}>": Begins(_named_tag, anywhere=True) for name in names},

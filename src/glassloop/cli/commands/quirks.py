@@ -1,0 +1,59 @@
+"""`glassloop quirks`: a server that misbehaves as real endpoints do, for any client to be tried on."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import click
+
+from glassloop.cli.failures import ANSWERED, FAILED
+from glassloop.cli.printing import say
+from glassloop.cli.screen import Line
+from glassloop.core.errors import ConfigError
+
+
+@click.group()
+def command() -> None:
+    """Play a catalogue of what real endpoints get wrong (JSON Lines; see docs/endpoints.md)."""
+
+
+@command.command()
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option("--host", default="127.0.0.1", show_default=True, help="Where to listen.")
+@click.option("--port", default=0, help="The port; any free one if not given.")
+def serve(file: Path, host: str, port: int) -> int:
+    """Serve each quirk of FILE under a base URL of its own, until Ctrl-C."""
+    asyncio.run(_serve(file, host, port))
+    return ANSWERED
+
+
+@command.command()
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option("--markdown", is_flag=True, help="Print the table as Markdown.")
+def play(file: Path, markdown: bool) -> int:
+    """Play each quirk of FILE to an agent, streamed and not, and print how it ended."""
+    from glassloop.testing.catalogue import play_catalogue, table
+
+    outcomes = play_catalogue(_existing(file))
+    print(table(outcomes, markdown=markdown))
+    failed = [one for one in outcomes if one.problem]
+    for one in failed:
+        say(Line(f"{one.quirk.id} {one.way}: {one.problem}", "bad"))
+    return FAILED if failed else ANSWERED
+
+
+async def _serve(file: Path, host: str, port: int) -> None:
+    from glassloop.testing.quirks import serve as serve_quirks
+
+    async with serve_quirks(_existing(file), host, port) as server:
+        for quirk in server.quirks.values():
+            print(f"{server.base_url(quirk.id)}\t{quirk.family}\t{quirk.action}\t{quirk.name}", flush=True)
+        say(Line(f"{len(server.quirks)} quirks are served. Ctrl-C ends it.", "good"))
+        await asyncio.Event().wait()
+
+
+def _existing(file: Path) -> Path:
+    if not file.is_file():
+        raise ConfigError(f"There is no file {file}. Give a catalogue of quirks, one JSON object a line.")
+    return file

@@ -1,0 +1,150 @@
+"""Where the programs of the `shell` and `python` tools run: one root, the sandbox that was found, a folder for each run."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from glassloop.core.errors import ConfigError
+from glassloop.tools.builtin import process
+from glassloop.tools.builtin.files import root_from
+from glassloop.tools.builtin.rooted_names import Root
+from glassloop.tools.builtin.sandbox import UNCONFINED, Sandbox, candidates, chosen, no_sandbox
+from glassloop.tools.builtin.sandbox_bubblewrap import TMP
+from glassloop.tools.builtin.sandbox_confines import Confines, check_root
+
+OPTION_NETWORK = "sandbox_network"
+OPTION_READ = "sandbox_read"
+_SWITCH = {"yes": True, "no": False}
+
+_PROBE_SECONDS = 10.0
+
+
+class Place:
+    """A root with what confines programs there. The sandbox is probed at the first run and kept.
+
+    `sandbox`: what to use; None finds the best that works, and `Place.run` raises `NoSandbox` if none does.
+    """
+
+    def __init__(self, confines: Confines, sandbox: Sandbox | None = None) -> None:
+        self.confines = confines
+        self._sandbox = sandbox
+
+    @property
+    def root(self) -> Root:
+        return self.confines.root
+
+    async def sandbox(self) -> Sandbox:
+        """The sandbox, found by running a program in each until one works. Raises `NoSandbox`."""
+        if self._sandbox is None:
+            self._sandbox = await self._probed()
+        return self._sandbox
+
+    async def run(
+        self,
+        argv: Sequence[str],
+        cwd: Path,
+        limit: asyncio.Timeout,
+        *,
+        seconds: float,
+        progress: Callable[[str], None],
+        descriptors: tuple[int, ...] = (),
+    ) -> process.Ended:
+        """Run a command to its end, confined. `seconds` is the processor time allowed. Raises as `process.run`,
+        and `NoSandbox`, and `Refused` where the project cannot be guarded."""
+        sandbox = await self.sandbox()
+        return await self._run_in(sandbox, argv, cwd, limit, seconds, progress, descriptors)
+
+    async def _run_in(
+        self,
+        sandbox: Sandbox,
+        argv: Sequence[str],
+        cwd: Path,
+        limit: asyncio.Timeout,
+        seconds: float,
+        progress: Callable[[str], None],
+        descriptors: tuple[int, ...],
+    ) -> process.Ended:
+        limits = process.Limits() if sandbox.isolated else process.Limits(processes=None)
+        with sandbox.guard(self.root) as guards, _scratch(sandbox) as scratch:
+            inner = process.limited(argv, limits, seconds)
+            child = process.Child(
+                tuple(sandbox.wrap(inner, self.confines, guards, cwd, scratch)),
+                cwd,
+                process.environment(scratch, search_path(self.confines)),
+                descriptors,
+                owned=sandbox.isolated,
+            )
+            return await process.run(child, limit, progress)
+
+    async def _probed(self) -> Sandbox:
+        tried: dict[str, str] = {}
+        for sandbox in candidates():
+            try:
+                ended = await self._run_in(
+                    sandbox, ["true"], self.root.folder, asyncio.timeout(_PROBE_SECONDS), 1, _to_nobody, ()
+                )
+            except OSError as error:
+                tried[sandbox.name] = str(error)
+                continue
+            if ended.code == 0 and not ended.out_of_time:
+                return sandbox
+            tried[sandbox.name] = ended.output.strip() or f"exit code {ended.code}"
+        raise no_sandbox(tried)
+
+
+def place_from(options: Mapping[str, str]) -> Place:
+    """The place that the options describe: `files_root`, `sandbox` (auto, none), `sandbox_network` (no, yes),
+    `sandbox_read` (further folders to read, separated as in PATH). Raises `ConfigError`."""
+    root = root_from(options)
+    sandbox = UNCONFINED if chosen(options) == "none" else None
+    if sandbox is None:
+        check_root(root)
+    network = options.get(OPTION_NETWORK, "no")
+    if network not in _SWITCH:
+        raise ConfigError(f"{OPTION_NETWORK} is {network!r}. Write yes or no.")
+    named = [Path(word).expanduser() for word in options.get(OPTION_READ, "").split(os.pathsep) if word]
+    return Place(Confines(root, _SWITCH[network], (*map(_existing, named), *interpreter_folders())), sandbox)
+
+
+def interpreter_folders() -> tuple[Path, ...]:
+    """Where this Python and its packages are, outside the system's folders: with and without links in the path."""
+    given = {Path(folder) for folder in (sys.prefix, sys.exec_prefix, sys.base_prefix, sys.base_exec_prefix)}
+    folders = given | {folder.resolve() for folder in given}
+    return tuple(sorted(folder for folder in folders if not folder.is_relative_to("/usr")))
+
+
+def search_path(confines: Confines) -> str:
+    """PATH: the system's folders, and of our own PATH what lies in a folder that a user made readable."""
+    granted = [
+        entry
+        for entry in os.environ.get("PATH", "").split(os.pathsep)
+        if any(Path(entry).is_relative_to(folder) for folder in confines.readable)
+        and not Path(entry).resolve().is_relative_to(confines.root.folder)
+    ]
+    return os.pathsep.join([*granted, process.SYSTEM_PATH])
+
+
+def _existing(folder: Path) -> Path:
+    if not folder.is_absolute() or not folder.is_dir():
+        raise ConfigError(f"{OPTION_READ} names {folder}, which is no folder. Give absolute paths of folders.")
+    return folder
+
+
+@contextmanager
+def _scratch(sandbox: Sandbox) -> Iterator[Path]:
+    """The home of one run: a sandbox's own, or a private folder that goes with the run."""
+    if sandbox.isolated:
+        yield TMP
+        return
+    with tempfile.TemporaryDirectory(prefix="glassloop-", ignore_cleanup_errors=True) as folder:
+        yield Path(folder).resolve()
+
+
+def _to_nobody(text: str) -> None:
+    """Nobody is shown a probe's output."""
