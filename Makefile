@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint format lock clean
+.PHONY: help setup demo test lint format lock bench bench-quick bench-full clean
 
 help:
 	@echo "make demo     set up, then watch an agent work (no key, no network needed for the run itself)"
@@ -16,6 +16,7 @@ help:
 	@echo "make lint     style, types and import borders only"
 	@echo "make format   put the code into its style"
 	@echo "make lock     resolve pyproject.toml anew into requirements.lock (asks the package index)"
+	@echo "make bench    measure against a floor and peers, in environments of their own (bench-quick, bench-full)"
 	@echo "make clean    remove $(VENV) and all caches"
 
 setup: $(STAMP)
@@ -54,6 +55,16 @@ lock: setup
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check uv
 	$(BIN)/uv pip compile pyproject.toml --group dev --universal --python-version 3.11 --generate-hashes --upgrade \
 		--no-emit-index-url --custom-compile-command "make lock" --quiet --output-file requirements.lock
+
+# Peers are installed into bench/.envs; results go to bench/results, plots to docs/performance.
+bench: setup
+	$(BIN)/python bench/tables.py usual; held=$$?; $(BIN)/python bench/envs.py plots && bench/.envs/plots/bin/python bench/plots.py; exit $$held
+
+bench-quick: setup
+	@$(BIN)/python bench/tables.py quick
+
+bench-full: setup
+	$(BIN)/python bench/tables.py full; held=$$?; $(BIN)/python bench/envs.py plots && bench/.envs/plots/bin/python bench/plots.py; exit $$held
 
 clean:
 	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

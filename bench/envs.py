@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import subprocess
 import sys
@@ -29,6 +30,8 @@ def build(name: str) -> None:
     if stamp.exists() and stamp.read_text() == requirements.read_text():
         return
     print(f"Building the environment of {name}", file=sys.stderr)
+    ENVS.mkdir(exist_ok=True)
+    (ENVS / ".gitignore").write_text("*\n")
     uv = shutil.which("uv") or shutil.which("uv", path=str(OURS.parent))
     python = python_of(name)
     if uv:
@@ -42,14 +45,21 @@ def build(name: str) -> None:
 
 def versions(name: str) -> dict[str, str]:
     """The packages that decide a side's speed, as installed."""
-    wanted = ("aiohttp", "httpx", "httpx2", "openai", "openai-agents", "pydantic", "pydantic-ai-slim", "glassloop")
+    wanted = (
+        "aiohttp",
+        "httpx",
+        "httpx2",
+        "openai",
+        "openai-agents",
+        "pydantic",
+        "pydantic-ai-slim",
+        "glassloop",
+    )
     code = (
         "import importlib.metadata as m, json, sys\n"
         "print(json.dumps({d.metadata['Name'].lower(): d.version for d in m.distributions()}))"
     )
     out = subprocess.run([python_of(name), "-c", code], capture_output=True, text=True, check=True).stdout
-    import json
-
     installed = json.loads(out)
     return {package: installed[package] for package in wanted if package in installed}
 
@@ -59,6 +69,5 @@ def _run(*command: str) -> None:
 
 
 if __name__ == "__main__":
-    ENVS.mkdir(exist_ok=True)
     for each in sys.argv[1:] or [path.stem for path in (HERE / "requirements").glob("*.txt")]:
         build(each)

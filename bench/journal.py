@@ -1,4 +1,4 @@
-"""What the journal on disk costs a round: Glassloop's against the floor with a bare sqlite3 loop of the same two commits."""
+"""What the journal on disk costs a round, against the floor with a bare sqlite3 loop of the same commits."""
 
 from __future__ import annotations
 

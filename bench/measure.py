@@ -97,32 +97,39 @@ def measure(
     try:
         figures = run_worker(name, scenario, {"server": server.url, **given}, patience)
     except (subprocess.TimeoutExpired, RuntimeError) as error:
-        sample.error = f"more than {patience:g} s" if isinstance(error, subprocess.TimeoutExpired) else str(error)
+        sample.error = (
+            f"more than {patience:g} s" if isinstance(error, subprocess.TimeoutExpired) else str(error)
+        )
         return
     after = server.stats()
-    served = {f"server_{key}": after[key] - before[key] for key in ("requests", "connections", "cpu", "bytes_in")}
+    served = {
+        f"server_{key}": after[key] - before[key] for key in ("requests", "connections", "cpu", "bytes_in")
+    }
     served["server_connections"] -= 1  # the one that asked for these figures
     sample.add({**figures, **served})
 
 
 def run_worker(name: str, scenario: str, given: dict[str, Any], patience: float = 120) -> Figures:
     command = [str(envs.python_of(name)), str(HERE / "worker.py"), scenario, name, json.dumps(given)]
-    figures = timed(command, patience)
-    return figures
+    return timed(command, patience)
 
 
 def timed(command: Sequence[str], patience: float = 120) -> Figures:
     """Run a process: what it printed as JSON, and its own whole CPU and wall time."""
     with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err:
         began = time.perf_counter()
-        process = subprocess.Popen(command, stdout=out, stderr=err, env={**os.environ, "NO_PROXY": "127.0.0.1"})
+        process = subprocess.Popen(
+            command, stdout=out, stderr=err, env={**os.environ, "NO_PROXY": "127.0.0.1"}
+        )
         usage = _waited(process, began + patience, command)
         wall = time.perf_counter() - began
         out.seek(0)
         err.seek(0)
         lines, complaint = out.read().strip().splitlines(), err.read()
     if process.returncode:
-        raise RuntimeError(" ".join(complaint.strip().splitlines()[-1:])[:300] or f"exit {process.returncode}")
+        raise RuntimeError(
+            " ".join(complaint.strip().splitlines()[-1:])[:300] or f"exit {process.returncode}"
+        )
     printed = json.loads(lines[-1]) if lines else {}
     return {**printed, "process_cpu_s": usage.ru_utime + usage.ru_stime, "process_wall_s": wall}
 
@@ -169,6 +176,11 @@ def _processor() -> str:
 def save(table: str, sides: Sequence[str], figures: Any) -> Path:
     RESULTS.mkdir(exist_ok=True)
     path = RESULTS / f"{table}.json"
-    whole = {"table": table, "measured": time.strftime("%Y-%m-%d"), "machine": machine(sides), "figures": figures}
+    whole = {
+        "table": table,
+        "measured": time.strftime("%Y-%m-%d"),
+        "machine": machine(sides),
+        "figures": figures,
+    }
     path.write_text(json.dumps(whole, indent=1) + "\n")
     return path

@@ -28,8 +28,12 @@ def run(size: Size) -> Outcome:
         shown = ", ".join(f"{side} {value:.2f}" for side, value in exponents.items() if value is not None)
         lines.append(f"  growth exponent of a whole run's CPU, {mode}: {shown}")
         targets += [
-            Target(f"CPU a round, 10 rounds, {mode}", ratio(by_rounds[10], "glassloop", "floor", FIGURE), 1.3),
-            Target(f"CPU a round, 300 rounds, {mode}", ratio(by_rounds[300], "glassloop", "floor", FIGURE), 1.3),
+            Target(
+                f"CPU a round, 10 rounds, {mode}", ratio(by_rounds[10], "glassloop", "floor", FIGURE), 1.3
+            ),
+            Target(
+                f"CPU a round, 300 rounds, {mode}", ratio(by_rounds[300], "glassloop", "floor", FIGURE), 1.3
+            ),
             Target(f"growth of a round's CPU with the history, {mode}", growth, 1.0, "µs/round"),
         ]
     return Outcome("rounds", (*OURS, *size.peers), figures, tuple(lines), tuple(targets))

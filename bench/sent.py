@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import pairwise
 from typing import Any
 
 import measure
@@ -25,7 +26,12 @@ def run(size: Size) -> Outcome:
     targets = (
         Target(f"connections for {ROUNDS + 1} requests", max(f["connections"] for f in ours), 1, ""),
         Target("byte-identical prefix", min(f["prefix %"] for f in ours), 100, "%", at_least=True),
-        Target("characters said to the model beyond the user's own", max(f["added characters"] for f in ours), 0, ""),
+        Target(
+            "characters said to the model beyond the user's own",
+            max(f["added characters"] for f in ours),
+            0,
+            "",
+        ),
     )
     return Outcome("requests", sides, figures, tuple(lines), targets)
 
@@ -36,7 +42,7 @@ def figures_of(side: str, stream: bool) -> dict[str, float]:
         measure.run_worker(side, "sent", {"server": server.url, "rounds": ROUNDS, "stream": stream})
         after = server.stats()
         bodies = [body.encode() for body in server.get("/bodies")]
-    prefixes = [shared_prefix(a, b) for a, b in zip(bodies, bodies[1:], strict=False)]
+    prefixes = [shared_prefix(a, b) for a, b in pairwise(bodies)]
     return {
         "requests": after["requests"] - before["requests"],
         "connections": after["connections"] - before["connections"] - 1,

@@ -1,4 +1,4 @@
-"""The loopback endpoint that every side is measured against: raw asyncio, answers prebuilt as bytes, one process or many.
+"""The loopback endpoint that every side is measured against: raw asyncio, answers prebuilt, one process or many.
 
 What it answers is written in the path, so that one server serves every table at once:
 
@@ -55,11 +55,19 @@ def script_of(path: bytes) -> Script:
 
 def _call(number: int) -> dict[str, object]:
     arguments = json.dumps({"a": number, "b": 1})
-    return {"id": f"call_{number:05d}", "type": "function", "function": {"name": "add", "arguments": arguments}}
+    return {
+        "id": f"call_{number:05d}",
+        "type": "function",
+        "function": {"name": "add", "arguments": arguments},
+    }
 
 
 def _http(body: bytes, content_type: bytes) -> bytes:
-    return b"HTTP/1.1 200 OK\r\nContent-Type: %b\r\nContent-Length: %d\r\n\r\n%b" % (content_type, len(body), body)
+    return b"HTTP/1.1 200 OK\r\nContent-Type: %b\r\nContent-Length: %d\r\n\r\n%b" % (
+        content_type,
+        len(body),
+        body,
+    )
 
 
 _CHUNKED_HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
@@ -96,7 +104,11 @@ def call_answer(number: int, *, streamed: bool) -> bytes:
 
 @lru_cache(maxsize=16)
 def text_events(chunks: int) -> list[bytes]:
-    return [_event({"role": "assistant", "content": ""}), *[_event({"content": TOKEN})] * chunks, *_end("stop")]
+    return [
+        _event({"role": "assistant", "content": ""}),
+        *[_event({"content": TOKEN})] * chunks,
+        *_end("stop"),
+    ]
 
 
 @lru_cache(maxsize=16)
@@ -206,7 +218,9 @@ class Connection(asyncio.Protocol):
 
 
 async def _serve(sock: socket.socket, counters: Counters) -> None:
-    server = await asyncio.get_running_loop().create_server(lambda: Connection(counters), sock=sock, backlog=4096)
+    server = await asyncio.get_running_loop().create_server(
+        lambda: Connection(counters), sock=sock, backlog=4096
+    )
     async with server:
         while True:
             counters.publish()
@@ -263,7 +277,10 @@ def prove(requests: int = 20_000, connections: int = 64) -> dict[str, float]:
         for sock in socks:
             sock.close()
     done = after["requests"] - before["requests"]
-    return {"requests_per_second": done / wall, "cpu_us_per_request": (after["cpu"] - before["cpu"]) / done * 1e6}
+    return {
+        "requests_per_second": done / wall,
+        "cpu_us_per_request": (after["cpu"] - before["cpu"]) / done * 1e6,
+    }
 
 
 if __name__ == "__main__":

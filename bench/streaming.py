@@ -14,17 +14,18 @@ def run(size: Size) -> Outcome:
         paced = {side: measure.Sample() for side in (*OURS, *size.peers)}
         first = {side: measure.Sample() for side in (*OURS, *size.peers)}
         for _ in range(size.repeats):
-            for side in burst:
+            for side, sample in burst.items():
                 ours = side in OURS
                 chunks, runs = (size.chunks, 5) if ours else (size.peer_chunks, 1)
-                _ask(burst[side], side, "streaming", server, size, chunks=chunks, pace=0, runs=runs)
+                _ask(sample, side, "streaming", server, size, chunks=chunks, pace=0, runs=runs)
                 _ask(paced[side], side, "streaming", server, size, chunks=_PACED, pace=1, runs=1)
         # The wait for the first token is wall time: more repeats, so that a busy moment does not decide.
         for _ in range(size.repeats + 2):
-            for side in first:
+            for side, sample in first.items():
                 times = 300 if side in OURS else 30
-                _ask(first[side], side, "first_token", server, size, times=times)
-    ours_ms, floor_ms = (first[side].median("first_token_ms") for side in ("glassloop", "floor"))
+                _ask(sample, side, "first_token", server, size, times=times)
+    # The lowest of the medians: what a busy machine adds to a wait is no side's own.
+    ours_ms, floor_ms = (min(first[side].values["first_token_ms"], default=None) for side in reversed(OURS))
     added = None if ours_ms is None or floor_ms is None else ours_ms - floor_ms
     lines = (
         *line("10,000 chunks in one burst", burst, "cpu_ms_per_10k", "ms"),
@@ -32,7 +33,11 @@ def run(size: Size) -> Outcome:
         *line("time to first token", first, "first_token_ms", "ms"),
     )
     targets = (
-        Target("streaming, CPU per 10,000 chunks in bursts", ratio(burst, "glassloop", "floor", "cpu_ms_per_10k"), 1.5),
+        Target(
+            "streaming, CPU per 10,000 chunks in bursts",
+            ratio(burst, "glassloop", "floor", "cpu_ms_per_10k"),
+            1.5,
+        ),
         Target("added time to first token", added, 1.0, "ms"),
     )
     figures = {"burst": summaries(burst), "paced": summaries(paced), "first token": summaries(first)}

@@ -78,7 +78,11 @@ class Outcome:
     targets: tuple[Target, ...] = ()
 
     def show(self) -> None:
-        print("\n".join([f"── {self.table} " + "─" * (90 - len(self.table)), *self.lines, *map(str, self.targets)]))
+        print(
+            "\n".join(
+                [f"── {self.table} " + "─" * (90 - len(self.table)), *self.lines, *map(str, self.targets)]
+            )
+        )
         print(flush=True)
 
     def save(self) -> None:

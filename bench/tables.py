@@ -1,6 +1,6 @@
-"""All tables, one after the other: `python bench/tables.py [quick|usual|full]`. The last line says how many targets hold.
+"""All tables, one after the other: `python bench/tables.py [quick|usual|full]`.
 
-Exits with 1 when one does not.
+The last line says how many targets hold. Exits with 1 when one does not.
 """
 
 from __future__ import annotations
@@ -29,7 +29,11 @@ def main(size_name: str) -> int:
         envs.build(peer)
     began = time.perf_counter()
     proof = server.prove()
-    print("The server alone: {requests_per_second:,.0f} requests/s, {cpu_us_per_request:.0f} µs each".format(**proof))
+    print(
+        "The server alone: {requests_per_second:,.0f} requests/s, {cpu_us_per_request:.0f} µs each".format(
+            **proof
+        )
+    )
     measure.save("server", (), proof)
     outcomes: list[Outcome] = []
     for table in TABLES:

@@ -1,4 +1,4 @@
-"""Reading calls that are written as text: CPU for a megabyte of prose, and of prose with calls, as a stream brings it."""
+"""Reading calls that are written as text: CPU for a megabyte of prose, and of prose with calls."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ from table import Outcome, Size, main
 from glassloop.core.tools import ToolSpec
 from glassloop.wire.textcalls import TextCallReader
 
-_TOOLS = {"add": ToolSpec("add", "Add two numbers.", {"type": "object", "properties": {"a": {"type": "integer"}}})}
+_TOOLS = {
+    "add": ToolSpec("add", "Add two numbers.", {"type": "object", "properties": {"a": {"type": "integer"}}})
+}
 _PROSE = "The answer is < 3 and > 1, see [1]; `x = {}` holds. Here is a line of ordinary prose.\n"
 _CALL = '<tool_call>\n{"name": "add", "arguments": {"a": 1}}\n</tool_call>\n'
 _TEXTS = {
@@ -27,7 +29,11 @@ def run(size: Size) -> Outcome:
     for label, text in _TEXTS.items():
         for how, step in _PIECES.items():
             times = [_milliseconds_per_mb(text, step) for _ in range(size.repeats)]
-            figures[f"{label}, {how}"] = {"median": statistics.median(times), "min": min(times), "max": max(times)}
+            figures[f"{label}, {how}"] = {
+                "median": statistics.median(times),
+                "min": min(times),
+                "max": max(times),
+            }
             lines.append(f"  {label + ', ' + how:52} {statistics.median(times):10,.1f} ms a MB")
     return Outcome("textcalls", ("glassloop",), figures, tuple(lines))
 

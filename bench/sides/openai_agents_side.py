@@ -20,7 +20,9 @@ class Side:
     def __init__(self, base_url: str, *, stream: bool) -> None:
         self._client = AsyncOpenAI(base_url=base_url, api_key="key")
         model = OpenAIChatCompletionsModel("bench", openai_client=self._client)
-        self._agent = Agent(name="bench", instructions="You are a careful calculator.", tools=[add], model=model)
+        self._agent = Agent(
+            name="bench", instructions="You are a careful calculator.", tools=[add], model=model
+        )
         self._stream = stream
 
     async def run(self, task: str, heard: Callable[[], None] = lambda: None) -> str:

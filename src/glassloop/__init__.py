@@ -67,6 +67,7 @@ _PUBLIC = {
         "ToolStarted",
         "Warned",
     ),
+    "glassloop.core.examples": ("Example",),
     "glassloop.core.journal": ("Journal", "MemoryJournal", "Session"),
     "glassloop.core.limits": ("Limits",),
     "glassloop.core.loop": ("Loop",),
@@ -139,6 +140,7 @@ if TYPE_CHECKING:
         ToolStarted,
         Warned,
     )
+    from glassloop.core.examples import Example
     from glassloop.core.journal import Journal, MemoryJournal, Session
     from glassloop.core.limits import Limits
     from glassloop.core.loop import Loop

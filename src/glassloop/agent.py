@@ -6,15 +6,26 @@ import hashlib
 import secrets
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any, Generic, cast
 
 from typing_extensions import TypeVar
 
 from glassloop import background
-from glassloop.core.entries import JSON, Entry, Part, System, User, parts_of
-from glassloop.core.errors import ConfigError
-from glassloop.core.journal import Journal, MemoryJournal, Record, RunStart, Session, StopReason
+from glassloop.core.entries import JSON, Entry, Part, System, Text, User, parts_of
+from glassloop.core.errors import ConfigError, ToolDefinitionError
+from glassloop.core.examples import Example
+from glassloop.core.journal import (
+    Journal,
+    MemoryJournal,
+    Opened,
+    Record,
+    RunEnd,
+    RunStart,
+    Session,
+    StopReason,
+)
 from glassloop.core.limits import Limits
 from glassloop.core.loop import Loop
 from glassloop.core.recording import NoRecorder, Recorder
@@ -36,11 +47,12 @@ class Agent(Generic[T]):
     """A model, tools and a loop. Immutable: safe to share between tasks and threads.
 
     `model`: "provider:model", "http://host:port/v1#model", or a `Model`. `instructions`: the system
-    message. `tools`: functions, `Tool`s, or one object with the `Tools` protocol. `settings`: request
-    fields, sent as given. `limits`: see `Limits`. `output`: the type that answers must have.
-    `approve`: asked about calls that need a person's word; without it such calls are refused with a
-    reason. `journal`: where runs are written down (memory by default). `controller`: makes the loop
-    controller from history, limits and the output check. `recorder`: is shown the wire as it goes by.
+    message. `tools`: functions, `Tool`s, or one object with the `Tools` protocol. `examples`: how
+    questions are to be handled, for models that need to be shown. `settings`: request fields, sent as
+    given. `limits`: see `Limits`. `output`: the type that answers must have. `approve`: asked about
+    calls that need a person's word; without it such calls are refused with a reason. `journal`: where
+    runs are written down (memory by default). `controller`: makes the loop controller from history,
+    limits and the output check. `recorder`: is shown the wire as it goes by.
 
     Raises `ToolDefinitionError` and `ConfigError` for mistakes in the definition.
     """
@@ -51,6 +63,7 @@ class Agent(Generic[T]):
         *,
         instructions: str = "",
         tools: Iterable[Any] | Tools = (),
+        examples: Sequence[Example] = (),
         settings: Mapping[str, JSON] | None = None,
         limits: Limits | None = None,
         output: type[T] = _TEXT,
@@ -64,7 +77,8 @@ class Agent(Generic[T]):
         self.model = _model(model)
         self.tools = _tools(tools)
         self.instructions = instructions
-        self.settings = dict(settings or {})
+        self.examples = _checked(examples, self.tools)
+        self.settings = _settings(settings)
         self.limits = limits or Limits()
         self.journal: Journal = journal or MemoryJournal()
         self._approve = approve
@@ -92,9 +106,7 @@ class Agent(Generic[T]):
             )
         if task is None and session is None and history is None:
             raise ConfigError("there is nothing to do: give a task, a session or a history")
-        if isinstance(task, str) and not task.strip():
-            raise ConfigError("the task is empty: say what the agent is to do")
-        message = None if task is None else User(parts_of(task))
+        message = None if task is None else _message(task)
         brought = _entries(history)
         return Run(self._session(session), message, lambda run: self._driver(run, brought), self._value)
 
@@ -145,7 +157,12 @@ class Agent(Generic[T]):
             return session
         return Session(session or new_id(), self.journal)
 
-    def _system(self) -> tuple[Entry, ...]:
+    def _preface(self) -> tuple[Entry, ...]:
+        """What every conversation starts with: the instructions, then the examples."""
+        shown = (entry for number, each in enumerate(self.examples) for entry in each.entries(number))
+        return (*self._system(), *shown)
+
+    def _system(self) -> tuple[System, ...]:
         texts = [self.instructions, self._shape.instructions() if self._shape else ""]
         text = "\n\n".join(one for one in texts if one)
         return (System(text),) if text else ()
@@ -172,12 +189,24 @@ class Agent(Generic[T]):
         start = RunStart(new_id(), run.session.id, self.name, self._hash())
         journal = run.session.journal
         opened = await journal.open(start)
-        start = replace(start, run_id=opened.run_id)
+        try:
+            return await self._driver_of(run, replace(start, run_id=opened.run_id), opened, brought)
+        except BaseException as error:  # nothing has begun: let the session go, as it was
+            reason: StopReason = "needs_review" if opened.records else "failed"
+            with suppress(Exception):
+                await journal.finish(RunEnd(opened.run_id, reason, "", f"{type(error).__name__}: {error}"))
+            raise
+
+    async def _driver_of(
+        self, run: Run[T], start: RunStart, opened: Opened, brought: tuple[Entry, ...]
+    ) -> Driver:
+        journal = run.session.journal
         if brought:
             records = [Record(i + 1 - len(brought), entry) for i, entry in enumerate(brought)]
             await journal.commit(start.run_id, records)
         accept = self._shape.problem if self._shape else None
-        history = (*self._system(), *opened.history, *brought)
+        preface = self._preface()
+        history = (*preface, *opened.history, *brought)
         controller = self._controller(history, self.limits, accept)
         for record in opened.records:
             controller.feed(record)
@@ -188,6 +217,7 @@ class Agent(Generic[T]):
             journal=journal,
             controller=controller,
             opened=opened,
+            preface=len(preface),
             recorder=self._recorder,
             settings=dict(self.settings),
             approve=self._approve,
@@ -195,6 +225,16 @@ class Agent(Generic[T]):
             inbox=run.inbox,
             follow_ups=run.follow_ups,
         )
+
+
+def _message(task: str | Part | Sequence[Part]) -> User:
+    try:
+        parts = parts_of(task)
+    except TypeError as error:
+        raise ConfigError(f"this is no task: {error}") from None
+    if not any(not isinstance(part, Text) or part.text.strip() for part in parts):
+        raise ConfigError("the task is empty: say what the agent is to do")
+    return User(parts)
 
 
 def new_id() -> str:
@@ -213,6 +253,25 @@ def _model(model: str | Model) -> Model:
     return config.model_of(found)
 
 
+def _checked(examples: Sequence[Example], tools: Tools) -> tuple[Example, ...]:
+    """The examples, if every call in them could really be made. Raises `ToolDefinitionError`."""
+    for number, example in enumerate(examples):
+        for call in example.tool_calls(number):
+            verdict = tools.prepare(call)
+            if verdict.outcome == "problem":
+                raise ToolDefinitionError(f"examples[{number}] calls {call.name} wrongly: {verdict.text}")
+    return tuple(examples)
+
+
+def _settings(settings: Mapping[str, JSON] | None) -> dict[str, JSON]:
+    if settings is None:
+        return {}
+    given: object = settings
+    if not isinstance(given, Mapping) or not all(isinstance(name, str) for name in given):
+        raise ConfigError('settings= is a mapping of request fields, such as {"temperature": 0}')
+    return dict(settings)
+
+
 def _tools(tools: Iterable[Any] | Tools) -> Tools:
     if hasattr(tools, "prepare") and hasattr(tools, "execute"):
         return cast("Tools", tools)
@@ -222,12 +281,17 @@ def _tools(tools: Iterable[Any] | Tools) -> Tools:
 def _entries(history: Iterable[Mapping[str, JSON]] | Sequence[Entry] | None) -> tuple[Entry, ...]:
     if history is None:
         return ()
+    kind: object = history
+    if isinstance(kind, (str, bytes, Mapping)) or not isinstance(kind, Iterable):
+        raise ConfigError(f"history= is a list of messages or of entries, not {type(history).__name__}")
     given = tuple(history)
-    messages = [one for one in given if isinstance(one, Mapping)]
-    if not messages:
+    if all(isinstance(one, Entry) for one in given):
         return cast("tuple[Entry, ...]", given)
-    if len(messages) != len(given):
+    if any(isinstance(one, Entry) for one in given):
         raise ConfigError("history= mixes messages and entries: give one kind")
     from glassloop.wire.history import entries_from_messages
 
-    return entries_from_messages(messages)
+    try:
+        return entries_from_messages(cast("tuple[Mapping[str, JSON], ...]", given))
+    except ValueError as error:
+        raise ConfigError(f"history= cannot be read: {error}") from None

@@ -9,6 +9,7 @@ import contextvars
 import os
 import threading
 from collections.abc import Callable, Coroutine
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from glassloop.core.errors import ConfigError
@@ -70,21 +71,36 @@ def submit(work: Coroutine[Any, Any, T]) -> concurrent.futures.Future[T]:
     context = contextvars.copy_context()
 
     def start() -> None:
-        task = running.create_task(work, context=context)
+        task = running.create_task(_kept(work), context=context)
         task.add_done_callback(lambda done: _pass_on(done, future))
 
     running.call_soon_threadsafe(start)
     return future
 
 
-def _pass_on(task: asyncio.Task[T], future: concurrent.futures.Future[T]) -> None:
+async def _kept(work: Coroutine[Any, Any, T]) -> T | _Left:
+    """`SystemExit` and `KeyboardInterrupt` are for the caller; raised out of a task, they would end the loop."""
+    try:
+        return await work
+    except (SystemExit, KeyboardInterrupt) as error:
+        return _Left(error)
+
+
+@dataclass(frozen=True, slots=True)
+class _Left:
+    error: BaseException
+
+
+def _pass_on(task: asyncio.Task[T | _Left], future: concurrent.futures.Future[T]) -> None:
     if task.cancelled():
         future.cancel()
         future.set_running_or_notify_cancel()
     elif error := task.exception():
         future.set_exception(error)
+    elif isinstance(ended := task.result(), _Left):
+        future.set_exception(ended.error)
     else:
-        future.set_result(task.result())
+        future.set_result(ended)
 
 
 def wait(work: Coroutine[Any, Any, T], on_interrupt: Callable[[], None]) -> T:

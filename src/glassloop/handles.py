@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import concurrent.futures
 import queue
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
@@ -31,7 +32,8 @@ class Result(Generic[T]):
     if there is no valid answer). `stop_reason`: "answered", or the limit or event that ended the run.
     `rounds`: model calls. `usage`: tokens, summed. `cost`: US dollars, None if any call's cost is unknown.
     `mends`: every deviation that was mended. `entries`: the conversation as Glassloop keeps it, and
-    `messages` the same as Chat Completions messages. `session`: pass it on to continue.
+    `messages` the same as Chat Completions messages, both without the agent's own instructions and
+    examples. `session`: pass it on to continue.
     """
 
     text: str
@@ -76,13 +78,19 @@ class Run(Generic[T]):
         self._events: deque[Event] = deque()
         self._listening = True
         self._news = asyncio.Event()
+        self._entered = self._cancelled = False
         self._driver: Driver | None = None
         self._task: asyncio.Task[None] | None = None
         self._result: Result[T] | None = None
         self._error: BaseException | None = None
 
     async def __aenter__(self) -> Run[T]:
+        if self._entered:
+            raise ConfigError("this run has been started already: make another with agent.stream(...)")
+        self._entered = True
         self._driver = await self._make_driver(self)
+        if self._cancelled:
+            self._driver.cancel()
         self._task = asyncio.create_task(self._drive(self._driver))
         return self
 
@@ -98,13 +106,12 @@ class Run(Generic[T]):
             await driver.drive(self._task_message)
             self._error = driver.error
         except BaseException as error:
-            self._error = error
-            if not isinstance(error, Exception):
-                raise
+            self._error = error  # for whoever waits; raised from a task, some would end the whole event loop
         finally:
-            self._result = self._outcome(driver)
-            if isinstance(self._error, GlassloopError):
-                self._error.result = self._result
+            self._result = self._last_outcome(driver)
+            if self._error is not None:
+                with suppress(Exception):  # an exception of somebody else's may refuse an attribute
+                    self._error.result = self._result  # type: ignore[attr-defined]
             self.emit(Finished(self._result, self._error))
 
     def unheard(self) -> None:
@@ -116,6 +123,18 @@ class Run(Generic[T]):
         if self._listening:
             self._events.append(event)
             self._news.set()
+
+    def _last_outcome(self, driver: Driver) -> Result[T]:
+        """The outcome, even where a controller of one's own or a type's validator cannot say how it stands."""
+        try:
+            return self._outcome(driver)
+        except BaseException as error:
+            self._error = self._error or error
+            nothing: Any = None
+            mends = tuple(driver.mends)
+            return Result(
+                "", nothing, "failed", driver.rounds, Usage(), None, mends, (), self.session, driver.run_id
+            )
 
     def _outcome(self, driver: Driver) -> Result[T]:
         finish, spent = driver.finish, driver.controller.spent
@@ -129,7 +148,7 @@ class Run(Generic[T]):
             usage=spent.usage,
             cost=spent.cost,
             mends=tuple(driver.mends),
-            entries=tuple(driver.controller.entries),
+            entries=tuple(driver.controller.entries[driver.preface :]),
             session=self.session,
             run_id=driver.run_id,
             seconds=spent.seconds,
@@ -162,6 +181,7 @@ class Run(Generic[T]):
 
     def cancel(self) -> None:
         """Stop the stream and the tools, close every open call, and keep the session in a state to go on from."""
+        self._cancelled = True
         if self._driver is not None:
             self._driver.cancel()
 
@@ -184,6 +204,8 @@ class Run(Generic[T]):
                     if event.error is not None:
                         raise event.error
                     return
+            if self._result is not None:  # another reader, or an earlier loop, has taken the end
+                return
             self._news.clear()
             await self._news.wait()
 
@@ -194,9 +216,11 @@ class SyncRun(Generic[T]):
     def __init__(self, run: Run[T]) -> None:
         self._run = run
         self._queue: queue.SimpleQueue[Event | None] = queue.SimpleQueue()
-        self._pump: Any = None
+        self._pump: concurrent.futures.Future[Result[T]] | None = None
 
     def __enter__(self) -> SyncRun[T]:
+        if self._pump is not None:
+            raise ConfigError("this run has been started already: make another with agent.stream_sync(...)")
         self._pump = background.submit(self._drain())
         return self
 
@@ -205,7 +229,7 @@ class SyncRun(Generic[T]):
     ) -> None:
         self.cancel()
         with suppress(Exception):
-            self._pump.result()
+            self._started().result()
 
     async def _drain(self) -> Result[T]:
         try:
@@ -218,19 +242,25 @@ class SyncRun(Generic[T]):
             self._queue.put(None)
 
     def __iter__(self) -> Iterator[Event]:
+        pump = self._started()
         try:
             while (event := self._queue.get()) is not None:
                 yield event
         except KeyboardInterrupt:
             self.cancel()
             raise
-        self._pump.result()
+        self._queue.put(None)  # for whoever iterates once more
+        pump.result()
 
     @property
     def result(self) -> Result[T]:
         """The outcome; waits for the run to end, and raises its error."""
-        result: Result[T] = self._pump.result()
-        return result
+        return self._started().result()
+
+    def _started(self) -> concurrent.futures.Future[Result[T]]:
+        if self._pump is None:
+            raise ConfigError("this run has not started: use `with agent.stream_sync(...) as run`")
+        return self._pump
 
     def cancel(self) -> None:
         """See `Run.cancel`."""
@@ -247,4 +277,11 @@ class SyncRun(Generic[T]):
 
 async def _settled(task: asyncio.Task[None]) -> None:
     """Wait until a task is over, whatever it ended with, even if we are cancelled again meanwhile."""
-    await asyncio.wait([task])
+    cancelled = False
+    while not task.done():
+        try:
+            await asyncio.wait([task])
+        except asyncio.CancelledError:
+            cancelled = True
+    if cancelled:
+        raise asyncio.CancelledError

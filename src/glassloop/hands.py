@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import hashlib
 from collections.abc import Awaitable, Callable, Sequence
-from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass, replace
 
 from glassloop.core.entries import Text, ToolResult, refused, unknown
 from glassloop.core.events import Event, ToolProgress, ToolStarted
@@ -29,7 +29,7 @@ class Hands:
     run_id: str
     agent: str
     emit: Callable[[Event], None]
-    interruptible: Callable[[], AbstractContextManager[None]]
+    interruptible: Callable[[], AbstractAsyncContextManager[None]]
     deliver: Callable[[Results], Awaitable[None]]
 
     async def run(self, operations: Sequence[Operation]) -> None:
@@ -39,6 +39,10 @@ class Hands:
             try:
                 await self._collect(running)
             except asyncio.CancelledError:
+                await self._stop(running)
+                await self._deliver_stopped(running)
+                raise
+            except BaseException:  # what is done cannot be written down: nothing more is to be done
                 await self._stop(running)
                 raise
 
@@ -54,7 +58,7 @@ class Hands:
     async def _collect(self, running: dict[asyncio.Task[ToolResult], Operation]) -> None:
         pending = set(running)
         while pending:
-            with self.interruptible():
+            async with self.interruptible():
                 done, pending = await asyncio.wait(pending, return_when=asyncio.FIRST_COMPLETED)
             results = [(running.pop(task), task.result()) for task in done]
             await self.deliver(results)
@@ -63,6 +67,8 @@ class Hands:
         for task in running:
             task.cancel()
         await asyncio.gather(*running, return_exceptions=True)
+
+    async def _deliver_stopped(self, running: dict[asyncio.Task[ToolResult], Operation]) -> None:
         if running:
             await self.deliver([(one, _outcome(task, one)) for task, one in running.items()])
 
@@ -70,12 +76,11 @@ class Hands:
         verdict = _verdict(one)
         self.emit(ToolStarted(one.seq, one.call, verdict.arguments))
         try:
-            return await self.tools.execute(verdict, self._context(one))
-        except (
-            Exception
-        ) as error:  # a wrapper around Tools may raise: to the model, that is this call's failure
-            text = f"{type(error).__name__}: {error}"
-            return ToolResult(one.call.id, one.call.name, (Text(text),), "error")
+            return _result_of(one, await self.tools.execute(verdict, self._context(one)))
+        except asyncio.CancelledError:
+            raise
+        except BaseException as error:  # a wrapper around Tools may raise: that is this call's failure
+            return ToolResult(one.call.id, one.call.name, (Text(told(error)),), "error")
 
     def _context(self, one: Operation) -> ToolContext:
         return ToolContext(
@@ -94,6 +99,23 @@ class Hands:
 def effect_of(one: Operation) -> Effect:
     """The effect that its verdict names."""
     return _verdict(one).effect
+
+
+def told(error: BaseException) -> str:
+    """What the model is told of an exception in a part that somebody else wrote."""
+    try:
+        return f"{type(error).__name__}: {error}"
+    except Exception:  # its own text fails
+        return type(error).__name__
+
+
+def _result_of(one: Operation, result: object) -> ToolResult:
+    """What `Tools.execute` gave, as the result of this call and of no other."""
+    if not isinstance(result, ToolResult):
+        raise TypeError(f"execute() of the tools gave {type(result).__name__} and not a ToolResult")
+    if (result.call_id, result.name) == (one.call.id, one.call.name):
+        return result
+    return replace(result, call_id=one.call.id, name=one.call.name)
 
 
 def _verdict(one: Operation) -> Verdict:

@@ -6,6 +6,8 @@ import json
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
+from glassloop.core.errors import ConfigError
+
 T = TypeVar("T")
 
 
@@ -18,8 +20,14 @@ class Shape(Generic[T]):
     @classmethod
     def of(cls, wanted: type[T]) -> Shape[T]:
         from pydantic import TypeAdapter
+        from pydantic.errors import PydanticUserError
 
-        return cls(TypeAdapter(wanted))
+        try:
+            shape = cls(TypeAdapter(wanted))
+            shape.instructions()
+        except (PydanticUserError, NameError) as error:
+            raise ConfigError(f"output={wanted!r} is no type that JSON can be read as: {error}") from None
+        return shape
 
     def instructions(self) -> str:
         """What the system message says about it. Works on every endpoint, since it asks for nothing but text."""
@@ -42,7 +50,14 @@ class Shape(Generic[T]):
 
     def value(self, text: str) -> T:
         """The answer as a value. Raises pydantic's `ValidationError`."""
-        value: T = self.adapter.validate_json(bare_json(text))
+        from pydantic import ValidationError
+
+        try:
+            value: T = self.adapter.validate_json(text)
+        except ValidationError:
+            if (inside := bare_json(text)) == text:
+                raise
+            value = self.adapter.validate_json(inside)
         return value
 
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import deque
-from collections.abc import Awaitable, Callable, Iterator, Sequence
-from contextlib import aclosing, contextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import aclosing, asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -53,8 +53,8 @@ from glassloop.core.steps import (
     Operation,
     PrepareCalls,
 )
-from glassloop.core.tools import Decision, Verdict
-from glassloop.hands import INTERRUPTED, Hands, effect_of
+from glassloop.core.tools import Decision, Effect, Verdict
+from glassloop.hands import INTERRUPTED, Hands, effect_of, told
 from glassloop.models.model import Model, ModelRequest
 from glassloop.tools.toolbox import Tools
 
@@ -62,6 +62,8 @@ Approve = Callable[[Verdict], "Awaitable[Decision | bool | None] | Decision | bo
 """Asked about a call that needs a person's word. May be a coroutine function. None: nobody can say
 now; the run is suspended as `waiting_approval`, and running its session again asks anew."""
 
+_NONE: Mapping[int, Effect] = {}
+_BROKE = "Not run to its end: the run broke off."
 _LEFT = "Not run: the user said something else before this call was allowed to start."
 
 
@@ -75,6 +77,7 @@ class Driver:
     journal: Journal
     controller: Controller
     opened: Opened
+    preface: int
     recorder: Recorder
     settings: dict[str, Any]
     approve: Approve | None
@@ -87,6 +90,7 @@ class Driver:
     rounds: int = 0
     _began: float = field(default_factory=time.monotonic)
     _open: dict[int, ToolCall] = field(default_factory=dict)
+    _intended: dict[int, Effect] = field(default_factory=dict)
     _written: set[int] = field(default_factory=set)
     _cancelled: bool = False
     _interruptible: asyncio.Task[object] | None = None
@@ -115,20 +119,44 @@ class Driver:
             if self._interruptible is not None:
                 self._interruptible.cancel()
 
-    @contextmanager
-    def _effect(self) -> Iterator[None]:
+    def _is_cancelled(self) -> bool:
+        return self._cancelled
+
+    @asynccontextmanager
+    async def _effect(self) -> AsyncIterator[None]:
         """What may be interrupted: waiting for a model, a tool or a person."""
-        if self._cancelled:
+        if self._is_cancelled():
             raise asyncio.CancelledError
         self._interruptible = asyncio.current_task()
         try:
             yield
         finally:
             self._interruptible = None
+        if self._is_cancelled():
+            await asyncio.sleep(0)  # told from within: it is felt here, and not by what is written down next
 
     async def drive(self, task: User | None) -> None:
-        """Run to the end. What went wrong is in `error`, how it ended in `finish`; nothing of the run is raised."""
+        """Run to the end. What went wrong is in `error`, how it ended in `finish`.
+
+        Raises only what a part of one's own raised (a model, a controller, a journal, `approve`), after
+        the run has been put in order and its session let go.
+        """
         self.emit(RunStarted(self.run_id, self.model.name))
+        broke: BaseException | None = None
+        try:
+            await self._until_ended(task)
+        except BaseException as error:
+            broke = error
+            await self._close_after_failure()
+        try:
+            await self._write_end(broke)
+        except Exception:
+            if broke is None:
+                raise
+        if broke is not None:
+            raise broke
+
+    async def _until_ended(self, task: User | None) -> None:
         try:
             if task is not None:
                 await self._close_open_calls(_LEFT)
@@ -136,10 +164,11 @@ class Driver:
             await self._until_finished()
         except asyncio.CancelledError:
             await self._close_after_cancel()
-        finally:
-            end = self.finish or Finish(0, "failed")
-            text = str(self.error) if self.error else None
-            await self.journal.finish(RunEnd(self.run_id, end.stop_reason, end.text, text))
+
+    async def _write_end(self, broke: BaseException | None) -> None:
+        end = self.finish or Finish(0, "failed")
+        error = told(broke) if broke else str(self.error) if self.error else None
+        await self.journal.finish(RunEnd(self.run_id, end.stop_reason, end.text, error))
 
     async def _until_finished(self) -> None:
         while True:
@@ -162,6 +191,8 @@ class Driver:
                         continue
                     self._finished(step)
                     return
+                case other:
+                    raise TypeError(f"next() of the controller gave {type(other).__name__} and not a step")
 
     def _finished(self, step: Finish) -> None:
         self.finish = step
@@ -228,23 +259,22 @@ class Driver:
         request = ModelRequest(step.entries, specs, self.settings, step.purpose)
         began = time.monotonic()
         shown = False
-        with self._effect():
-            async with aclosing(self.model.stream(request, self.recorder)) as said:
-                async for one in said:
-                    if isinstance(one, Reply):
-                        self._relax_tool_choice(one)
-                        if not shown:
-                            self._show_whole(one)
-                        for mend in one.mends:
-                            self.emit(Mended(mend))
-                        self.emit(ModelFinished(step.seq, one, time.monotonic() - began))
-                        return one
-                    if isinstance(one, Mend):
-                        self.mends.append(one)
-                        self.emit(Mended(one))
-                    else:
-                        shown = (shown or isinstance(one, Delta)) and not getattr(one, "discard", False)
-                        self.emit(one)
+        async with self._effect(), aclosing(self.model.stream(request, self.recorder)) as said:
+            async for one in said:
+                if isinstance(one, Reply):
+                    self._relax_tool_choice(one)
+                    if not shown:
+                        self._show_whole(one)
+                    for mend in one.mends:
+                        self.emit(Mended(mend))
+                    self.emit(ModelFinished(step.seq, one, time.monotonic() - began))
+                    return one
+                if isinstance(one, Mend):
+                    self.mends.append(one)
+                    self.emit(Mended(one))
+                else:
+                    shown = (shown or isinstance(one, Delta)) and not getattr(one, "discard", False)
+                    self.emit(one)
         raise errors.EmptyReply(f"{self.model.name} ended without a reply: its stream() must say one last")
 
     def _show_whole(self, reply: Reply) -> None:
@@ -264,11 +294,21 @@ class Driver:
 
     async def _prepare(self, step: PrepareCalls) -> None:
         self._open = dict(step.calls)
-        records = [self._record(seq, self.tools.prepare(call)) for seq, call in step.calls]
+        records = [self._record(seq, self._judged(call)) for seq, call in step.calls]
         await self.journal.commit(self.run_id, records)
         for record in records:
             self._tell_coercions(record.value)
             self.controller.feed(record)
+
+    def _judged(self, call: ToolCall) -> Verdict:
+        """A wrapper around Tools may fail here as it may in `execute`: that is this call's failure."""
+        try:
+            verdict: object = self.tools.prepare(call)
+            if not isinstance(verdict, Verdict):
+                raise TypeError(f"prepare() of the tools gave {type(verdict).__name__} and not a Verdict")
+        except Exception as error:
+            return Verdict(call, "problem", text=told(error))
+        return verdict
 
     def _tell_coercions(self, verdict: Journaled) -> None:
         if isinstance(verdict, Verdict) and verdict.outcome == "ready" and verdict.text:
@@ -299,13 +339,14 @@ class Driver:
             return Decision(
                 verdict.call.id, False, "this tool needs a person's approval, and nobody can be asked here"
             )
-        answer = self.approve(verdict)
+        answer: object = self.approve(verdict)
         if isinstance(answer, Awaitable):
-            with self._effect():
+            async with self._effect():
                 answer = await answer
         if answer is None or isinstance(answer, Decision):
             return answer
-        return Decision(verdict.call.id, bool(answer), by="approve")
+        reason = "" if isinstance(answer, bool) else f"approve answered {answer!r:.80}, which is no clear yes"
+        return Decision(verdict.call.id, answer is True, reason, by="approve")
 
     async def _call_tools(self, step: CallTools) -> bool:
         """Run what may run. False: a call was started before a crash and may have taken effect; a person must look."""
@@ -320,6 +361,7 @@ class Driver:
         intents = [hands.intent(one) for one in to_run if effect_of(one) != "read"]
         if intents:
             await self.journal.intend(self.run_id, intents)
+            self._intended.update({intent.seq: intent.effect for intent in intents})
         if decided:
             await self._results(decided)
         await hands.run(to_run)
@@ -343,10 +385,20 @@ class Driver:
         step = self.controller.next()
         self.finish = step if isinstance(step, Finish) else Finish(step.seq, "cancelled")
 
-    async def _close_open_calls(self, why: str) -> None:
+    async def _close_after_failure(self) -> None:
+        """The same where a part failed, as far as it still works. What was about to run may have run."""
+        with suppress(Exception):
+            await self._close_open_calls(_BROKE, self._intended)
+
+    async def _close_open_calls(self, why: str, also: Mapping[int, Effect] = _NONE) -> None:
         """Give every open call the result that is true of it, so that the history stays sendable."""
-        effects = {intent.seq: intent.effect for intent in self.opened.intents}
-        for seq, call in sorted(self._open.items()):
-            unsure = effects.get(seq) == "once"
-            await self._happened(seq, unknown(call) if unsure else refused(call, why))
+        effects = {**also, **{intent.seq: intent.effect for intent in self.opened.intents}}
+        closed = [
+            self._record(seq, unknown(call) if effects.get(seq) == "once" else refused(call, why))
+            for seq, call in sorted(self._open.items())
+        ]
         self._open.clear()
+        if closed:
+            await self.journal.commit(self.run_id, closed)
+        for record in closed:
+            self.controller.feed(record)

@@ -183,7 +183,7 @@ def test_a_session_continues_and_history_can_be_brought_along() -> None:
         "Hello Ann.",
         "Who am I?",
     ]
-    assert len(second.messages) == 5
+    assert len(second.messages) == 4
     brought = [{"role": "user", "content": "I am Bob"}, {"role": "assistant", "content": "Hello Bob."}]
     third = agent.run_sync("Who am I?", history=brought)
     assert [entry.text for entry in model.requests[2].entries][1:3] == ["I am Bob", "Hello Bob."]

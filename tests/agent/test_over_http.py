@@ -4,14 +4,27 @@ from __future__ import annotations
 
 import asyncio
 import json
+import subprocess
+import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
-from glassloop import Agent, Endpoint, TextDelta, background, tool
-from glassloop.testing.server import ChatServer, Completion, Request, calls, says
+from glassloop import (
+    Agent,
+    Endpoint,
+    Example,
+    ScriptedModel,
+    TextDelta,
+    ToolDefinitionError,
+    background,
+    tool,
+)
+from glassloop.models.profiles import ProfileStore
+from glassloop.testing.server import ChatServer, Completion, Raw, Request, calls, fails, says
 from glassloop.tools.builtin import load
 
 
@@ -58,16 +71,92 @@ def test_the_tutorials_story_over_real_http(stream: bool) -> None:
     assert [m["role"] for m in last] == ["system", "user", "assistant", "tool", "tool", "assistant", "tool"]
     sent_calls = [call for m in last for call in m.get("tool_calls", ())]
     assert [m["tool_call_id"] for m in last if m["role"] == "tool"] == [call["id"] for call in sent_calls]
-    assert [json.loads(call["function"]["arguments"]) for call in sent_calls][0] == {"city": "北京"}
+    assert json.loads(sent_calls[0]["function"]["arguments"]) == {"city": "北京"}
 
 
 def test_each_request_starts_with_the_bytes_of_the_one_before() -> None:
     with ChatServer(STORY) as server:
         Agent(Endpoint(server.base_url, "m"), tools=TOOLS).run_sync("Go")
     raws = [request.raw for request in server.requests]
-    for earlier, later in zip(raws, raws[1:], strict=False):
+    for earlier, later in pairwise(raws):
         shared = earlier.rindex(b"]")  # the end of its messages, which come last
         assert later[:shared] == earlier[:shared]
+
+
+EXAMPLE = Example("Weather in Rome?", [("get_weather", {"city": "Rome"}, "Rome: 30 °C")], "30 °C in Rome.")
+
+
+def test_an_example_is_shown_natively_before_the_conversation_and_is_no_part_of_it() -> None:
+    with ChatServer([says("ok")]) as server:
+        agent = Agent(
+            Endpoint(server.base_url, "m"), tools=TOOLS, instructions="Be brief.", examples=[EXAMPLE]
+        )
+        result = agent.run_sync("And in Oslo?")
+    roles = [m["role"] for m in server.requests[0].body["messages"]]
+    assert roles == ["system", "user", "assistant", "tool", "assistant", "user"]
+    assert [m["role"] for m in result.messages] == ["user", "assistant"]
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (("get_whether", {"city": "Rome"}, "x"), "get_whether"),
+        (("get_weather", {"town": "Rome"}, "x"), "city"),
+    ],
+)
+def test_an_example_that_could_not_work_is_refused_when_the_agent_is_defined(call: tuple, words: str) -> None:
+    with pytest.raises(ToolDefinitionError, match=words):
+        Agent(ScriptedModel([]), tools=TOOLS, examples=[Example("?", [call], "!")])
+
+
+def refusing_tools(request: Request) -> Completion | Raw:
+    """A server whose model knows nothing of tools, and which says so, as Ollama does."""
+    if "tools" in request.body or any(m["role"] == "tool" for m in request.body["messages"]):
+        return fails(400, "registry.ollama.ai/library/m does not support tools")
+    if "20 °C" in request.body["messages"][-1]["content"]:
+        return says("It has 20 °C.")
+    return says(
+        'I look it up.\n<tool_call>\n{"name": "get_weather", "arguments": {"city": "Oslo"}}\n</tool_call>'
+    )
+
+
+@pytest.mark.parametrize("stream", [True, False], ids=["streamed", "whole"])
+def test_a_model_without_tool_calling_costs_one_failed_request_ever(stream: bool, tmp_path: Path) -> None:
+    async def ask(base_url: str) -> tuple[str, str]:
+        endpoint = Endpoint(base_url, "m", stream=stream, learned=ProfileStore(tmp_path))
+        agent = Agent(endpoint, tools=TOOLS, examples=[EXAMPLE])
+        async with agent.stream("Oslo?") as run:
+            shown = "".join([event.text async for event in run if isinstance(event, TextDelta)])
+        await endpoint.close()
+        return shown, run.result.text
+
+    with ChatServer(refusing_tools) as server:
+        shown, text = asyncio.run(ask(server.base_url))
+        assert text == "It has 20 °C."
+        assert "tool_call" not in shown
+        assert len(server.requests) == 3
+        again = [sys.executable, "-c", CHILD, server.base_url, str(tmp_path), str(stream)]
+        ran = subprocess.run(again, capture_output=True, text=True, timeout=60)
+    assert ran.stdout == "It has 20 °C.\n", ran.stderr
+    assert len(server.requests) == 5
+    system, question, asked, result, *_ = server.requests[-1].body["messages"]
+    assert "get_weather" in system["content"]
+    assert question["content"] == "Weather in Rome?"
+    assert "<tool_call>" in asked["content"]
+    assert "Rome: 30 °C" in result["content"]
+
+
+CHILD = """
+import sys
+from pathlib import Path
+sys.path[:0] = ["."]
+from glassloop import Agent, Endpoint
+from glassloop.models.profiles import ProfileStore
+from tests.agent.test_over_http import EXAMPLE, TOOLS
+base_url, folder, stream = sys.argv[1:]
+endpoint = Endpoint(base_url, "m", stream=stream == "True", learned=ProfileStore(Path(folder)))
+print(Agent(endpoint, tools=TOOLS, examples=[EXAMPLE]).run_sync("Oslo?").text)
+"""
 
 
 def open_files() -> int:

@@ -7,6 +7,7 @@ import json
 import os
 import sqlite3
 import stat
+import threading
 import zlib
 from pathlib import Path
 
@@ -19,7 +20,7 @@ from glassloop.tools.builtin.files import preview
 from glassloop.tools.builtin.files_arrange import delete_file, make_folder, move_file
 from glassloop.tools.builtin.files_read import MAX_BYTES, list_files, read_file
 from glassloop.tools.builtin.files_write import edit_file, write_file
-from glassloop.tools.builtin.rooted import root_at
+from glassloop.tools.builtin.rooted import read_bytes, root_at
 from glassloop.tools.builtin.rooted_names import Refused, Root
 from glassloop.tools.context import ToolContext
 from glassloop.tools.toolbox import Toolbox
@@ -124,7 +125,7 @@ def test_lines_come_with_their_number_a_tab_and_themselves(root: Root) -> None:
     [
         (1, 2, [1, 2], "[8 more lines: first_line=3]"),
         (9, 5, [9, 10], ""),
-        (-3, 2, [8, 9], "[1 more lines: first_line=10]"),
+        (-3, 2, [8, 9], "[1 more line: first_line=10]"),
         (-99, 1, [1], "[9 more lines: first_line=2]"),
         (10, 1, [10], ""),
     ],
@@ -146,7 +147,7 @@ def test_pages_joined_are_the_whole_file(root: Root) -> None:
         page = read_file(root, "long.txt", at)
         assert len(page) < 20_000
         read += [line.partition("\t")[2] for line in page.split("\n") if "\t" in line]
-        at = int(page.rpartition("first_line=")[2][:-1]) if "more lines" in page else 0
+        at = int(page.rpartition("first_line=")[2][:-1]) if "more line" in page else 0
     assert "\n".join(read) + "\n" == text
 
 
@@ -273,6 +274,26 @@ def test_a_write_leaves_nothing_else_behind_also_when_it_fails(
         write_file(root, "a.txt", "y")
     assert os.listdir(root.folder) == ["a.txt"]
     assert (root.folder / "a.txt").read_text() == "x"
+
+
+def test_a_reader_sees_the_old_content_or_the_new_and_never_a_part(root: Root) -> None:
+    contents = ["a" * 200_000, "b" * 200_000]
+    put(root, "a.txt", contents[0])
+    done = threading.Event()
+    seen: set[bytes] = set()
+
+    def read() -> None:
+        while not done.is_set():
+            seen.add(read_bytes(root, ("a.txt",), 1_000_000)[0])
+
+    reader = threading.Thread(target=read)
+    reader.start()
+    for number in range(40):
+        write_file(root, "a.txt", contents[number % 2])
+    done.set()
+    reader.join()
+    assert seen <= {content.encode() for content in contents}
+    assert seen
 
 
 def test_a_file_marked_read_only_or_binary_is_not_replaced(root: Root) -> None:

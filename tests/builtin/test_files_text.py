@@ -163,6 +163,8 @@ RULES = [
     "!keep.log",
     "**/deep/x",
     "a/**/z",
+    "p/**",
+    "*/**/",
     "# comment",
     "",
     "te?t",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sqlite3
 from collections.abc import Callable, Iterator
@@ -10,11 +11,13 @@ from pathlib import Path
 
 import pytest
 
+from glassloop.core.entries import ToolCall
 from glassloop.tools import builtin
 from glassloop.tools.builtin import sql_guard
 from glassloop.tools.builtin.rooted import root_at
 from glassloop.tools.builtin.rooted_names import Refused, Root
 from glassloop.tools.builtin.sql import change_sqlite, describe_sqlite, query_sqlite
+from glassloop.tools.toolbox import Toolbox
 
 SCHEMA = """
 CREATE TABLE cities (name TEXT PRIMARY KEY, people INTEGER, photo BLOB);
@@ -266,8 +269,15 @@ def test_a_database_that_is_protected_shared_or_read_only_is_not_changed(root: R
 
 def test_the_sets_have_their_tools_and_only_one_of_them_writes(root: Root) -> None:
     options = {"files_root": str(root.folder)}
-    assert {tool.name: tool.effect for tool in builtin.load("sql", options)} == {
+    tools = [tool for name in ("sql", "sql_write") for tool in builtin.load(name, options)]
+    assert {tool.name: tool.effect for tool in tools} == {
         "query_sqlite": "read",
         "describe_sqlite": "read",
+        "change_sqlite": "once",
     }
-    assert builtin.load("sql_write", options)[-1].effect == "once"
+    assert Toolbox(tools).prepare(ToolCall("1", "query_sqlite", ASKED, json.dumps(ASKED))).outcome == "ready"
+    secret = {**ASKED, "database": "id_rsa.db"}
+    assert Toolbox(tools).prepare(ToolCall("1", "query_sqlite", secret, json.dumps(secret))).outcome == "ask"
+
+
+ASKED = {"database": "shop.db", "sql": "SELECT 1"}

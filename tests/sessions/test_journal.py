@@ -342,3 +342,29 @@ def test_text_with_nul_and_quotes_comes_back_as_it_was(journal):
         return await journal.open(kit.start("run2"))
 
     assert asyncio.run(work()).history[0].parts == (Text(odd),)
+
+
+@pytest.mark.parametrize(("effect", "started", "state"), [
+    ("read", False, "refused"),
+    ("once", False, "refused"),
+    ("idempotent", True, "unknown"),
+    ("once", True, None),
+])  # fmt: skip
+def test_a_call_whose_secret_was_not_kept_does_not_run_again_without_it(path, effect, started, state):
+    made = kit.call(1, "upload", token="planted-secret-1")
+
+    async def work():
+        journal = SqliteJournal(path, secrets=lambda: ["planted-secret-1"])
+        await journal.open(kit.start())
+        verdict = Verdict(made, "ready", made.arguments, effect)
+        await journal.commit("run1", [Record(1, kit.calling(made)), Record(2, verdict, 0.5)])
+        await journal.decide("run1", [])
+        if started:
+            await journal.intend("run1", [kit.intent(2, made, effect)])
+        return await SqliteJournal(path, take_over=True).open(kit.start("other"))
+
+    opened = asyncio.run(work())
+    results = [one.value.state for one in opened.records if isinstance(one.value, ToolResult)]
+    assert results == ([state] if state else [])
+    assert [one.seq for one in opened.intents] == ([] if state else [2])
+    assert "planted-secret-1" not in repr(opened)

@@ -74,6 +74,8 @@ COERCED = [
     ("2", LEVEL, 2),
     (2.0, LEVEL, 2),
     ("null", any_of(INTEGER, NULL), None),
+    ("null", any_of(STRING, NULL), None),
+    ("null", {"type": ["string", "null"]}, None),
     ("", any_of(INTEGER, NULL), None),
     ("None", {"type": ["integer", "null"]}, None),
     ("4", {"type": ["integer", "null"]}, 4),
@@ -89,7 +91,8 @@ COERCED = [case for case in COERCED if case[2] is not None or case[0] in ("null"
 KEPT = [
     ("3", STRING),
     ("true", STRING),
-    ("null", any_of(STRING, NULL)),
+    ("None", any_of(STRING, NULL)),
+    ("null", {"type": ["string", "null"], "enum": ["null", "x", None]}),
     ("3", any_of(INTEGER, STRING)),
     (3, any_of(STRING, INTEGER)),
     (None, any_of(STRING, NULL)),

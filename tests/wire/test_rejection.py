@@ -277,7 +277,7 @@ CASES = [
     (500, "System role not supported", "system:user"),
     (400, "System message must be at the beginning of the conversation", "system:user"),
     (400, "unknown variant `tool`, expected one of `system`, `user`, `assistant`", "tool_mode:text"),
-    (400, "Only user and assistant roles are supported!", "system:user"),
+    (400, "Only user and assistant roles are supported!", "system:user+tool_mode:text"),
     (
         400,
         "After the optional system message, conversation roles must alternate user/assistant/user/assistant/...",

@@ -38,13 +38,17 @@ class File:
 Part = Text | Image | File
 
 
-def parts_of(content: str | Part | Sequence[Part]) -> tuple[Part, ...]:
-    """Content in any of its accepted forms, as parts."""
-    if isinstance(content, str):
-        return (Text(content),)
-    if isinstance(content, (Text, Image, File)):
-        return (content,)
-    return tuple(content)
+def parts_of(content: str | Part | Sequence[str | Part]) -> tuple[Part, ...]:
+    """Content in any of its accepted forms, as parts. Raises `TypeError` for anything else."""
+    if isinstance(content, (str, Text, Image, File)):
+        content = (content,)
+    if not isinstance(content, (list, tuple)):
+        raise TypeError(f"content is text, a part or a list of these, not {type(content).__name__}")
+    parts = tuple(Text(one) if isinstance(one, str) else one for one in content)
+    for one in parts:
+        if not isinstance(one, (Text, Image, File)):
+            raise TypeError(f"a part of content is Text, Image or File, not {type(one).__name__}")
+    return parts
 
 
 def text_of(parts: Sequence[Part]) -> str:
@@ -112,10 +116,10 @@ class System:
 
 @dataclass(frozen=True, slots=True, weakref_slot=True)
 class User:
-    """What a person said: the task, or a message that steers or follows up a running one."""
+    """What a person said: the task, a message that steers or follows up a running one, or an example's question."""
 
     parts: tuple[Part, ...]
-    kind: Literal["task", "steer", "follow_up"] = "task"
+    kind: Literal["task", "steer", "follow_up", "example"] = "task"
 
     @property
     def text(self) -> str:

@@ -27,12 +27,12 @@ class Limits:
     tokens: int | None = None
     cost: float | None = None
     seconds: float | None = None
-    repeats: int = 3
+    repeats: int | None = 3
 
     def __post_init__(self) -> None:
         for name in ("rounds", "calls", "tokens", "cost", "seconds", "repeats"):
             value = getattr(self, name)
-            if value is not None and value < (0 if name == "calls" else 1e-9):
+            if value is not None and not _is_limit(value, 0 if name == "calls" else 1e-9):
                 raise ConfigError(f"Limits({name}={value!r}): give a number above 0, or None for no limit")
 
     def bounds_without_cost(self) -> bool:
@@ -62,6 +62,10 @@ class Spent:
         if usage.total_tokens is not None:
             return usage.total_tokens
         return (usage.prompt_tokens or 0) + (usage.completion_tokens or 0)
+
+
+def _is_limit(value: object, least: float) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and value >= least  # NaN is not
 
 
 def limit_reached(limits: Limits, spent: Spent) -> StopReason | None:

@@ -76,9 +76,12 @@ class Loop:
         self._empty = 0
         self._overflows = 0
         self._unfit = 0
-        self._step: Step = self._call_model()
+        self._due = 0
+        self._step: Step | None = self._call_model()
 
     def next(self) -> Step:
+        if self._step is None:
+            self._step = self._call_tools()
         return self._step
 
     def feed(self, record: Record) -> None:
@@ -229,6 +232,7 @@ class Loop:
         self._add(reply)
         self._empty = 0
         self._turn = [_OpenCall(self._seq + i, call) for i, call in enumerate(reply.tool_calls)]
+        self._due = len(self._turn)
         self._seq += len(self._turn)
         if self._stopping:
             self._refuse_all(_REFUSED_FINAL)
@@ -269,7 +273,7 @@ class Loop:
 
     def _run_turn(self) -> None:
         self._apply_call_limit()
-        self._step = self._call_tools()
+        self._step = None  # made when asked for: a turn of thousands must not cost its square
 
     def _call_tools(self) -> CallTools:
         due = [Operation(e.seq, e.call, e.verdict, e.decided) for e in self._turn if e.result is None]
@@ -287,10 +291,12 @@ class Loop:
                     one.decided = refused(one.call, f"Not run: {limit} is reached.")
 
     def _on_result(self, seq: int, result: ToolResult) -> None:
-        self._open(seq).result = result
-        if any(one.result is None for one in self._turn):
+        one = self._open(seq)
+        self._due -= one.result is None
+        one.result = result
+        if self._due:
             if isinstance(self._step, CallTools):
-                self._step = self._call_tools()
+                self._step = None
             return
         turn = [(one.call, one.result) for one in self._turn if one.result]
         for _, each in turn:
@@ -304,17 +310,18 @@ class Loop:
             self._finish(self._stopping, self._last_text())
             return
         times, name = self._repeats.add(turn)
-        if times >= self._limits.repeats + 2:
+        repeats = self._limits.repeats
+        if repeats is not None and times >= repeats + 2:
             self._stop("repeated_calls")
         elif reason := limiting.limit_reached(self._limits, self.spent):
             self._stop(reason)
         else:
-            if times >= self._limits.repeats:
+            if repeats is not None and times >= repeats:
                 self._note(Note(_repeated(name, times), "repeated_calls"))
             self._step = self._call_model()
 
     def _open(self, seq: int) -> _OpenCall:
-        return next(one for one in self._turn if one.seq == seq)
+        return self._turn[seq - self._turn[0].seq]
 
 
 @dataclass(slots=True)

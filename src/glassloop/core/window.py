@@ -57,7 +57,7 @@ def _shorten_results(groups: list[list[Entry]], target: int, last: int) -> list[
 
 def _drop_old(groups: list[list[Entry]], target: int) -> list[list[Entry]]:
     excess = _size(groups) - target
-    first_task = next((i for i, group in enumerate(groups) if isinstance(group[0], User)), -1)
+    first_task = next((i for i, group in enumerate(groups) if _is_task(group[0])), -1)
     kept = []
     for place, group in enumerate(groups):
         pinned = isinstance(group[0], System) or place == first_task or place >= len(groups) - 2
@@ -66,6 +66,10 @@ def _drop_old(groups: list[list[Entry]], target: int) -> list[list[Entry]]:
             continue
         kept.append(group)
     return kept
+
+
+def _is_task(entry: Entry) -> bool:
+    return isinstance(entry, User) and entry.kind != "example"
 
 
 def _shorten_longest(entries: list[Entry], target: int) -> tuple[Entry, ...]:

@@ -1,76 +1,21 @@
-"""What a journal holds as JSON text, and back: the dataclasses named here, and no others.
+"""What a journal holds as JSON text, and back, without its secrets.
 
-How a field is written follows from its annotation. Nothing in stored text is ever looked up as a Python
-name: a tag that is not in the table below is refused. Files and rows are not this module's business.
+Nothing in stored text is ever looked up as a Python name: a tag that is not in the table of `shapes.py` is
+refused. Files and rows are not this module's business.
 """
 
 from __future__ import annotations
 
-import base64
-import binascii
-import hashlib
 import json
-import math
-import re
-import types
-from collections.abc import Callable, Hashable, Iterable, Mapping
-from collections.abc import Mapping as MappingType
-from dataclasses import MISSING, Field, dataclass, field, fields, is_dataclass
-from functools import cache, lru_cache
-from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
 
-from glassloop.core.entries import (
-    JSON,
-    File,
-    Image,
-    Mend,
-    Note,
-    Reply,
-    Summary,
-    System,
-    Text,
-    ToolCall,
-    ToolResult,
-    Usage,
-    User,
-)
 from glassloop.core.errors import SessionError
-from glassloop.core.journal import Cancelled, Intent, Journaled, ModelFailed
+from glassloop.core.journal import Intent, Journaled
 from glassloop.core.secrets import mask
-from glassloop.core.tools import Decision, Verdict
-
-RECORDS: Mapping[str, type[Any]] = {
-    "system": System,
-    "user": User,
-    "reply": Reply,
-    "tool_result": ToolResult,
-    "note": Note,
-    "summary": Summary,
-    "verdict": Verdict,
-    "decision": Decision,
-    "model_failed": ModelFailed,
-    "cancelled": Cancelled,
-}
-"""What a record may hold, by the tag under which it is stored."""
-
-_PIECES: Mapping[str, type[Any]] = {
-    "text": Text,
-    "image": Image,
-    "file": File,
-    "tool_call": ToolCall,
-    "mend": Mend,
-    "usage": Usage,
-}
-_WHOLE: Mapping[str, type[Any]] = {**RECORDS, "intent": Intent}
-_TAGS = {kind: tag for tag, kind in {**_WHOLE, **_PIECES}.items()}
-
-BLOB_BYTES = 64 * 1024
-"""A text or a file's bytes larger than this is put aside under its SHA-256, so that it is stored once."""
-
-_NEVER_MASKED = frozenset({"id", "call_id", "tool_hash", "key"})
-"""Fields by which things find each other: two of them masked would be one."""
-
-_SURROGATES = re.compile("[\ud800-\udfff]")
+from glassloop.sessions.shapes import RECORDS, TAGS, WHOLE, Sink, Unfit, as_it_is, shape_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,69 +28,33 @@ class Encoded:
     masked: bool
 
 
-class _Unfit(Exception):
-    """A value does not fit its field; the arguments are the path to it, innermost last."""
-
-
-@dataclass(slots=True)
-class _Sink:
-    """Where a value is written to: `clean` is applied to every text, `blobs` takes what is put `aside`."""
-
-    clean: Callable[[str], str]
-    aside: bool
-    blobs: dict[str, bytes] = field(default_factory=dict)
-
-    def takes(self, size: int) -> bool:
-        return self.aside and size > BLOB_BYTES
-
-    def unmasked(self) -> _Sink:
-        return _Sink(_as_it_is, self.aside, self.blobs)
-
-    def put_aside(self, data: bytes) -> JSON:
-        digest = hashlib.sha256(data).hexdigest()
-        self.blobs[digest] = data
-        return {"blob": digest}
-
-
-@dataclass(frozen=True, slots=True)
-class _Shape:
-    """How one annotation is written and read."""
-
-    write: Callable[[Any, _Sink], JSON]
-    read: Callable[[JSON, Callable[[str], bytes]], Any]
-
-
 # ── the two directions ───────────────────────────────────────────────────────────────────────────────
 
 
 def encode(value: Journaled | Intent, secrets: Iterable[str] = (), *, aside: bool = True) -> Encoded:
     """The value as JSON text without secrets; large texts and files put aside, unless `aside` is False.
 
-    Lone surrogates become U+FFFD; in free JSON, NaN becomes "NaN".
-
-    Raises `SessionError` for what no JSON can hold.
+    Lone surrogates become U+FFFD; in free JSON, NaN becomes "NaN". Raises `SessionError` for what no JSON can hold.
     """
-    tag = _TAGS.get(type(value), "")
-    if tag not in _WHOLE:
+    tag = TAGS.get(type(value), "")
+    if tag not in WHOLE:
         raise SessionError(f"a journal cannot hold a {type(value).__name__}: it keeps {', '.join(RECORDS)}")
     known = tuple(secrets)
     try:
-        return _encode_plain(tag, value, _as_in_json(known), aside) or _encode_cleaned(
-            tag, value, known, aside
-        )
-    except (_Unfit, TypeError, ValueError, RecursionError) as error:
+        return _encode_plain(tag, value, known, aside) or _encode_cleaned(tag, value, known, aside)
+    except (Unfit, TypeError, ValueError, RecursionError) as error:
         raise SessionError(f"a {tag} cannot be written down: {_because(error)}") from error
 
 
 def _encode_plain(tag: str, value: Any, secrets: tuple[str, ...], aside: bool) -> Encoded | None:
     """The quick way, for a value with nothing to clean in it; None if there is."""
-    sink = _Sink(lambda text: text, aside)
+    sink = Sink(lambda text: text, aside)
     try:
-        body = _dumps(_shape(type(value)).write(value, sink))
+        body = _dumps(shape_of(type(value)).write(value, sink))
         body.encode("utf-8")
     except ValueError:
         return None
-    if sink.blobs or mask(body, secrets) != body:
+    if sink.blobs or mask(body, _spellings(secrets)) != body:
         return None
     return Encoded(tag, body, sink.blobs, masked=False)
 
@@ -156,27 +65,27 @@ def _encode_cleaned(tag: str, value: Any, secrets: tuple[str, ...], aside: bool)
     def clean(text: str) -> str:
         nonlocal masked
         found = cleaned(text, secrets)
-        masked = masked or found != _as_it_is(text)
+        masked = masked or found != as_it_is(text)
         return found
 
-    sink = _Sink(clean, aside)
-    body = _dumps(_shape(type(value)).write(value, sink))
+    sink = Sink(clean, aside)
+    body = _dumps(shape_of(type(value)).write(value, sink))
     return Encoded(tag, body, sink.blobs, masked)
 
 
 def cleaned(text: str, secrets: tuple[str, ...]) -> str:
     """Text as it may be stored: secrets masked, lone surrogates replaced."""
-    return mask(_as_it_is(text), secrets)
+    return mask(as_it_is(text), _spellings(secrets))
 
 
 def decode(tag: str, body: str, blob: Callable[[str], bytes]) -> Any:
     """The value that was stored. `blob` fetches what was put aside. Raises `SessionError` for anything else."""
-    kind = _WHOLE.get(tag)
+    kind = WHOLE.get(tag)
     if kind is None:
         raise SessionError(f"unknown type {tag!r}: written by a newer Glassloop, or not by Glassloop")
     try:
-        return _shape(kind).read(json.loads(body), blob)
-    except (_Unfit, ValueError, RecursionError) as error:
+        return shape_of(kind).read(json.loads(body), blob)
+    except (Unfit, ValueError, RecursionError) as error:
         raise SessionError(f"a stored {tag} is damaged: {_because(error)}") from error
 
 
@@ -184,251 +93,18 @@ _dumps = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", 
 
 
 @lru_cache(maxsize=16)
-def _as_in_json(secrets: tuple[str, ...]) -> tuple[str, ...]:
-    """The secrets as they would stand in JSON text."""
-    return tuple(_dumps(_SURROGATES.sub("\ufffd", secret))[1:-1] for secret in secrets)
+def _spellings(secrets: tuple[str, ...]) -> tuple[str, ...]:
+    """The secrets as they stand in text, in JSON, and in JSON text within JSON, as arguments are."""
+    plain = [as_it_is(secret) for secret in secrets]
+    once = [_dumps(secret)[1:-1] for secret in plain]
+    twice = [_dumps(secret)[1:-1] for secret in once]
+    return tuple(dict.fromkeys([*plain, *once, *twice]))
 
 
 def _because(error: Exception) -> str:
     match error:
-        case _Unfit(args=(*path, reason)):
+        case Unfit(args=(*path, reason)):
             return ".".join(map(str, path)) + f": {reason}" if path else str(reason)
         case RecursionError():
             return "it is nested too deeply"
     return str(error)
-
-
-# ── shapes of plain values ───────────────────────────────────────────────────────────────────────────
-
-
-def _expect(value: Any, kinds: type | tuple[type, ...], what: str) -> None:
-    if not isinstance(value, kinds) or (isinstance(value, bool) and kinds is not bool):
-        raise _Unfit(f"expected {what}, found {_shown(value)}")
-
-
-def _shown(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= 60 else text[:57] + "…"
-
-
-def _write_text(value: Any, sink: _Sink) -> JSON:
-    _expect(value, str, "text")
-    text = sink.clean(value)
-    if len(text) > BLOB_BYTES // 4 and sink.takes(len(data := text.encode("utf-8", "replace"))):
-        return sink.put_aside(data)
-    return text
-
-
-def _read_text(value: JSON, blob: Callable[[str], bytes]) -> str:
-    if isinstance(value, dict):
-        return _fetch(value, blob).decode("utf-8")
-    _expect(value, str, "text")
-    return str(value)
-
-
-def _write_bytes(value: Any, sink: _Sink) -> JSON:
-    _expect(value, bytes, "bytes")
-    return sink.put_aside(value) if sink.takes(len(value)) else base64.b64encode(value).decode("ascii")
-
-
-def _read_bytes(value: JSON, blob: Callable[[str], bytes]) -> bytes:
-    if isinstance(value, dict):
-        return _fetch(value, blob)
-    _expect(value, str, "base64 text")
-    try:
-        return base64.b64decode(value, validate=True)
-    except (binascii.Error, ValueError) as error:
-        raise _Unfit(f"not base64: {error}") from error
-
-
-def _fetch(reference: dict[str, JSON], blob: Callable[[str], bytes]) -> bytes:
-    digest = reference.get("blob")
-    _expect(digest, str, "a blob's hash")
-    return blob(str(digest))
-
-
-def _write_number(value: Any, sink: _Sink) -> JSON:
-    _expect(value, (int, float), "a number")
-    return value if math.isfinite(value) else None
-
-
-def _read_number(value: JSON, blob: Callable[[str], bytes]) -> int | float:
-    _expect(value, (int, float), "a number")
-    number: int | float = value
-    return number
-
-
-def _write_bool(value: Any, sink: _Sink) -> JSON:
-    _expect(value, bool, "true or false")
-    return value
-
-
-def _read_bool(value: JSON, blob: Callable[[str], bytes]) -> bool:
-    _expect(value, bool, "true or false")
-    return bool(value)
-
-
-def _write_free(value: Any, sink: _Sink) -> JSON:
-    """Any JSON: what the other side sent, or arguments."""
-    match value:
-        case str():
-            return sink.clean(value)
-        case float() if not math.isfinite(value):
-            return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
-        case None | bool() | int() | float():
-            return value
-        case MappingType():
-            return {_key(name, sink): _write_free(one, sink) for name, one in value.items()}
-        case list() | tuple():
-            return [_write_free(one, sink) for one in value]
-    raise _Unfit(f"expected JSON, found {_shown(value)}")
-
-
-def _key(name: Any, sink: _Sink) -> str:
-    _expect(name, str, "a text as a name")
-    return sink.clean(name)
-
-
-def _write_object(value: Any, sink: _Sink) -> JSON:
-    _expect(value, Mapping, "an object")
-    return _write_free(value, sink)
-
-
-def _read_object(value: JSON, blob: Callable[[str], bytes]) -> JSON:
-    _expect(value, dict, "an object")
-    return value
-
-
-_PLAIN: Mapping[Any, _Shape] = {
-    str: _Shape(_write_text, _read_text),
-    bytes: _Shape(_write_bytes, _read_bytes),
-    int: _Shape(_write_number, _read_number),
-    float: _Shape(_write_number, _read_number),
-    bool: _Shape(_write_bool, _read_bool),
-    Any: _Shape(_write_free, lambda value, blob: value),
-}
-
-
-# ── shapes made of shapes ────────────────────────────────────────────────────────────────────────────
-
-
-def _shape(hint: Any) -> _Shape:
-    """How values of an annotation are written and read; worked out once for each."""
-    return _worked_out(hint)
-
-
-@cache
-def _worked_out(hint: Hashable) -> _Shape:
-    if hint in _PLAIN:
-        return _PLAIN[hint]
-    if is_dataclass(hint) and isinstance(hint, type):
-        return _dataclass(hint)
-    arguments = get_args(hint)
-    match get_origin(hint):
-        case origin if origin is Literal:
-            return _choice(arguments)
-        case origin if origin is tuple:
-            return _sequence(_shape(arguments[0]))
-        case origin if origin in (Mapping, dict):
-            return _Shape(_write_object, _read_object)
-        case origin if origin in (Union, types.UnionType):
-            return _union(arguments)
-    raise TypeError(f"no rule for {hint!r}: add one to sessions/codec.py")
-
-
-def _choice(options: tuple[Any, ...]) -> _Shape:
-    def check(value: Any, _: Any) -> Any:
-        if value not in options:
-            raise _Unfit(f"expected one of {', '.join(map(str, options))}, found {_shown(value)}")
-        return value
-
-    return _Shape(check, check)
-
-
-def _sequence(item: _Shape) -> _Shape:
-    def write(value: Any, sink: _Sink) -> JSON:
-        return [item.write(one, sink) for one in value]
-
-    def read(value: JSON, blob: Callable[[str], bytes]) -> Any:
-        _expect(value, list, "a list")
-        return tuple(item.read(one, blob) for one in value)
-
-    return _Shape(write, read)
-
-
-def _union(hints: tuple[Any, ...]) -> _Shape:
-    """`X | None`, or several dataclasses told apart by their tag."""
-    others = [hint for hint in hints if hint is not type(None)]
-    inner = _shape(others[0]) if len(others) == 1 else _tagged(others)
-    if len(others) == len(hints):
-        return inner
-    return _Shape(
-        lambda value, sink: None if value is None else inner.write(value, sink),
-        lambda value, blob: None if value is None else inner.read(value, blob),
-    )
-
-
-def _tagged(kinds: list[Any]) -> _Shape:
-    by_tag = {_TAGS[kind]: kind for kind in kinds}
-
-    def write(value: Any, sink: _Sink) -> JSON:
-        if type(value) not in kinds:
-            raise _Unfit(f"expected one of {', '.join(by_tag)}, found {_shown(value)}")
-        return {"type": _TAGS[type(value)], **_shape(type(value)).write(value, sink)}
-
-    def read(value: JSON, blob: Callable[[str], bytes]) -> Any:
-        _expect(value, dict, "an object")
-        tag = value.get("type")
-        if not isinstance(tag, str) or tag not in by_tag:
-            raise _Unfit(f"unknown type {_shown(tag)}")
-        return _shape(by_tag[tag]).read({name: one for name, one in value.items() if name != "type"}, blob)
-
-    return _Shape(write, read)
-
-
-def _dataclass(kind: type[Any]) -> _Shape:
-    """Fields that have their default value are left out: a default never changes without a migration."""
-    hints = get_type_hints(kind)
-    # What takes no part in equality is not part of the value (`Verdict.bound`).
-    stored = [one for one in fields(kind) if one.compare]
-    writers = [(one.name, _shape(hints[one.name]).write, _default(one)) for one in stored]
-    readers = {one.name: _shape(hints[one.name]).read for one in stored}
-    needed = {one.name for one in stored if _default(one) is MISSING}
-
-    def write(value: Any, sink: _Sink) -> JSON:
-        if not isinstance(value, kind):
-            raise _Unfit(f"expected a {_TAGS.get(kind, kind.__name__)}, found {_shown(value)}")
-        found, name = {}, ""
-        try:
-            for name, write_one, default in writers:
-                one = getattr(value, name)
-                if one is not default and one != default:
-                    found[name] = write_one(one, sink.unmasked() if name in _NEVER_MASKED else sink)
-        except _Unfit as unfit:
-            raise _Unfit(name, *unfit.args) from unfit
-        return found
-
-    def read(value: JSON, blob: Callable[[str], bytes]) -> Any:
-        _expect(value, dict, "an object")
-        found, name = {}, ""
-        try:
-            for name, one in value.items():
-                read_one = readers.get(name)
-                if read_one is None:
-                    raise _Unfit("this field is unknown here")
-                found[name] = read_one(one, blob)
-        except _Unfit as unfit:
-            raise _Unfit(name, *unfit.args) from unfit
-        if not needed <= found.keys():
-            raise _Unfit(f"field {min(needed - found.keys())!r} is missing")
-        return kind(**found)
-
-    return _Shape(write, read)
-
-
-def _as_it_is(text: str) -> str:
-    return _SURROGATES.sub("\ufffd", text)
-
-
-def _default(one: Field[Any]) -> Any:
-    return one.default if one.default_factory is MISSING else one.default_factory()

@@ -14,7 +14,17 @@ from typing import TypeVar
 from glassloop.core.entries import ToolResult
 from glassloop.core.errors import SessionError
 from glassloop.core.journal import Intent, Opened, Record, RunEnd, RunStart
-from glassloop.sessions import approvals, branch, claiming, codec, database, place, records, words
+from glassloop.sessions import (
+    approvals,
+    branch,
+    claiming,
+    codec,
+    database,
+    masked_calls,
+    place,
+    records,
+    words,
+)
 from glassloop.sessions import owner as owners
 from glassloop.sessions.claiming import Claimed, Terms
 from glassloop.sessions.owner import Owner
@@ -44,7 +54,8 @@ class SqliteJournal:
     the user's data folder). `take_over`: claim a session although its owner cannot be proved gone; that
     owner is locked out from then on. `accept_changes`: continue an unfinished run although its agent is
     defined otherwise now. `secrets`: gives the values that must never be written; they are replaced by
-    `***`, as are all known shapes of keys. `folder`: what `sessions` shows as the place of new sessions.
+    `***`, as are all known shapes of keys, and a call that held one does not run again after a crash.
+    `folder`: what is noted as the place where new sessions began.
 
     Every method raises `SessionError`, which names the file, the reason and what to do. What was
     acknowledged before is safe; a run whose write failed writes nothing more.
@@ -181,6 +192,7 @@ class SqliteJournal:
 def _claim(connection: sqlite3.Connection, start: RunStart, owner: Owner, terms: Terms) -> Claimed:
     claimed = claiming.claim(connection, start, owner, terms)
     approvals.take_answers(connection, claimed)
+    masked_calls.close(connection, claimed)
     return claimed
 
 

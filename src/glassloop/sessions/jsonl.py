@@ -15,7 +15,7 @@ from typing import Any
 from glassloop.core.entries import JSON
 from glassloop.core.errors import SessionError
 from glassloop.core.journal import Record
-from glassloop.sessions import branch, codec, wire_log
+from glassloop.sessions import branch, codec, shapes, wire_log
 from glassloop.sessions.claiming import checked_id, now_ms
 from glassloop.sessions.listing import info
 from glassloop.sessions.records import keep_blobs
@@ -202,7 +202,7 @@ def _add_entry(
     def no_blob(digest: str) -> bytes:
         raise SessionError("it refers to a blob, and an export holds none")
 
-    if one["entry"] not in codec.RECORDS:
+    if one["entry"] not in shapes.RECORDS:
         raise SessionError(f"unknown type {str(one['entry'])[:40]!r}")
     value = codec.decode(str(one["entry"]), json.dumps(one["value"]), no_blob)
     cost = None if one.get("cost") is None else float(one["cost"])

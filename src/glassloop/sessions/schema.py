@@ -21,7 +21,6 @@ _FIRST: Sequence[str] = (
       head INTEGER, open_run TEXT, owner TEXT, epoch INTEGER NOT NULL DEFAULT 0,
       created_ms INTEGER NOT NULL, updated_ms INTEGER NOT NULL) STRICT
     """,
-    "CREATE INDEX session_updated ON session(updated_ms)",
     """
     CREATE TABLE label(
       session_id TEXT NOT NULL REFERENCES session ON DELETE CASCADE, label TEXT NOT NULL,

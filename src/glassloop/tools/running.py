@@ -11,6 +11,7 @@ import contextvars
 import inspect
 import threading
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -44,7 +45,7 @@ Outcome = Returned | Raised | TimedOut
 async def run(function: Callable[[], Any], finish: Callable[[Any], Any], timeout: float | None) -> Outcome:
     """Call `function`, apply `finish` where it ran, and wait at most `timeout` seconds (None: for ever).
 
-    Raises only `CancelledError`, when the caller is cancelled, and `KeyboardInterrupt`.
+    Raises only `CancelledError`, when the caller is cancelled, and a real Ctrl-C as `KeyboardInterrupt`.
     """
     task = asyncio.create_task(_outcome(function, finish))
     try:
@@ -68,18 +69,25 @@ async def _outcome(function: Callable[[], Any], finish: Callable[[Any], Any]) ->
     try:
         if _is_async(function):
             return Returned(finish(await function()))
-        value = await _in_thread(partial(_finished, function, finish))
-        return Returned(finish(await value) if inspect.isawaitable(value) else value)
-    except (asyncio.CancelledError, KeyboardInterrupt, GeneratorExit):
+        ended = await _in_thread(partial(_finished, function, finish))
+        if isinstance(ended, Returned) and inspect.isawaitable(ended.value):
+            return Returned(finish(await ended.value))
+        return ended
+    except asyncio.CancelledError:
         raise
     except BaseException as error:  # a tool may call sys.exit(); that is its failure, not ours
+        if isinstance(error, KeyboardInterrupt) and threading.current_thread() is threading.main_thread():
+            raise
         return Raised(error)
 
 
-def _finished(function: Callable[[], Any], finish: Callable[[Any], Any]) -> Any:
+def _finished(function: Callable[[], Any], finish: Callable[[Any], Any]) -> Outcome:
     """In the thread: a plain function that hands out a coroutine gets it awaited on the loop instead."""
-    value = function()
-    return value if inspect.isawaitable(value) else finish(value)
+    try:
+        value = function()
+        return Returned(value if inspect.isawaitable(value) else finish(value))
+    except BaseException as error:  # no Ctrl-C of a person ever arrives in this thread
+        return Raised(error)
 
 
 def _is_async(function: Any) -> bool:
@@ -87,35 +95,22 @@ def _is_async(function: Any) -> bool:
     return inspect.iscoroutinefunction(inner) or inspect.iscoroutinefunction(type(inner).__call__)
 
 
-def _in_thread(function: Callable[[], Any]) -> Awaitable[Any]:
+def _in_thread(function: Callable[[], Outcome]) -> Awaitable[Outcome]:
     """Run in a daemon thread: a hung tool then delays neither other tools nor the end of the program.
 
     A thread per call instead of a pool: a pool that hung tools have filled would stop every later one.
     """
     loop = asyncio.get_running_loop()
-    future: asyncio.Future[Any] = loop.create_future()
+    future: asyncio.Future[Outcome] = loop.create_future()
 
-    def settle(value: Any, error: BaseException | None) -> None:
-        if future.done():
-            return
-        if error is None:
-            future.set_result(value)
-        else:
-            future.set_exception(error)
+    def settle(ended: Outcome) -> None:
+        if not future.done():
+            future.set_result(ended)
 
     def work() -> None:
-        value: Any = None
-        error: BaseException | None = None
-        try:
-            value = function()
-        except StopIteration as stop:  # which a future refuses to carry
-            error = RuntimeError(f"StopIteration: {stop}")
-        except BaseException as raised:
-            error = raised
-        try:
-            loop.call_soon_threadsafe(settle, value, error)
-        except RuntimeError:  # the loop is closed: nobody waits for this tool any more
-            return
+        ended = function()
+        with suppress(RuntimeError):  # the loop is closed: nobody waits for this tool any more
+            loop.call_soon_threadsafe(settle, ended)
 
     context = contextvars.copy_context()
     threading.Thread(target=context.run, args=(work,), name="glassloop tool", daemon=True).start()

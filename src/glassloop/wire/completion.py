@@ -207,18 +207,25 @@ def content_text(message: Mapping[str, JSON]) -> tuple[str, list[Mend]]:
         return content, []
     if isinstance(content, list):
         parts = [part for part in content if not is_thinking_part(part) and not is_call_part(part)]
-        text = "".join(map(text_within, parts))
-        silent = [part for part in parts if not text_within(part)]
+        text = "".join(map(_text_of, parts))
+        silent = [part for part in parts if not _text_of(part)]
         mends = (
             [Mend("content_part", "a part of the content that is no text was left out")]
             if any(silent)
             else []
         )
         return text, mends
-    if isinstance(content, dict):
-        return text_within(content), [Mend("content_shape", "the content came as an object")]
+    if content is not None:
+        return _text_of(content), [Mend("content_shape", "the content was no text and no list of parts")]
     audio = message.get("audio")
     return (text_within(audio.get("transcript")), []) if isinstance(audio, dict) else ("", [])
+
+
+def _text_of(part: JSON) -> str:
+    """A part's text. A number, or an object that is no part, is what the model said: its JSON."""
+    if isinstance(part, (int, float)) or (isinstance(part, dict) and part and "type" not in part):
+        return text_within(part) or json.dumps(part, ensure_ascii=False)
+    return text_within(part)
 
 
 def _clean(message: Mapping[str, JSON]) -> Mapping[str, JSON]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from glassloop.core.entries import JSON
+from glassloop.wire.profile import DEEPEST_DIET
 
 _DECORATION = frozenset(
     "$schema $id $comment $anchor $vocabulary default format additionalProperties title examples example deprecated"
@@ -20,7 +21,6 @@ _CONSTRAINTS = frozenset(
     " dependentRequired dependentSchemas dependencies prefixItems additionalItems unevaluatedItems if then else"
     " not nullable anyOf oneOf allOf const".split()
 )
-DEEPEST = 4
 _ONLY_ABOVE_THE_LAST = frozenset(("description", "enum"))
 _REFERENCES = frozenset(("$ref", "$defs", "definitions"))
 _LAST = frozenset(("type", "properties", "required", "items", "enum", "description"))
@@ -39,7 +39,7 @@ def level_that_drops(keyword: str) -> int:
         return 1
     if keyword in _CONSTRAINTS:
         return 2
-    return DEEPEST if keyword in _ONLY_ABOVE_THE_LAST else 3
+    return DEEPEST_DIET if keyword in _ONLY_ABOVE_THE_LAST else 3
 
 
 KEYWORDS = _DECORATION | _CONSTRAINTS | _REFERENCES
@@ -122,7 +122,7 @@ class _Diet:
         if key in _REFERENCES:
             return False
         if key in _ONLY_ABOVE_THE_LAST:
-            return self._level < DEEPEST
+            return self._level < DEEPEST_DIET
         if self._level >= 3:
             return key in _LAST
         if self._level >= 2 and key in _CONSTRAINTS:

@@ -45,6 +45,15 @@ def option_steps(sent: Sent, text: str, *, param: str, is_refusal: bool) -> Iter
         yield from _field_steps(sent, field, text)
 
 
+def placed_steps(sent: Sent, text: str) -> Iterator[Step]:
+    """What is refused in a line of its own that begins with the field ("body.seed: Extra inputs …")."""
+    for field in sent.options:
+        line = rf"(?:^|\n)(?:body\.)?{re.escape(field)}: [^\n]*{REFUSED}"
+        if field != "tool_choice" and re.search(line, text):
+            yield from option_steps(sent, text, param=field, is_refusal=True)
+            return
+
+
 _HINT = re.compile(r"did you mean[^\n?]*\??")
 """What a server guesses that we meant is no complaint about it."""
 _ONE_OF_THEM = pattern(

@@ -27,7 +27,7 @@ REASONING_FIELDS = (
 )
 """In order of preference: endpoints that send several say the same in each."""
 
-_TEXT_KEYS = ("text", "thinking", "summary", "content", "reasoning")
+_TEXT_KEYS = ("text", "thinking", "summary", "content", "reasoning", "value")
 
 
 def reasoning_of(message: Mapping[str, JSON]) -> tuple[str, str | None]:
@@ -36,6 +36,9 @@ def reasoning_of(message: Mapping[str, JSON]) -> tuple[str, str | None]:
         value = message.get(field)
         if value and (text := text_within(value)):
             return text, field
+    relayed = message.get("provider_specific_fields")
+    if isinstance(relayed, dict) and (found := reasoning_of(relayed))[0]:
+        return found
     content = message.get("content")
     if isinstance(content, list):
         text = "".join(text_within(part) for part in content if is_thinking_part(part))
@@ -95,6 +98,7 @@ _KINDS: Mapping[str, str] = {
     **dict.fromkeys((closer.lower() for _, closer in _PAIRS), "closer"),
     **dict.fromkeys((opener.lower() for opener, _ in _ANSWER_PAIRS), "answer_opener"),
     **dict.fromkeys((closer.lower() for _, closer in _ANSWER_PAIRS), "answer_closer"),
+    **{f"<{word}/>": "empty" for word in _WORDS},
 }
 _MAX_ATTRIBUTES = 200
 _FLAGS = re.IGNORECASE | re.ASCII
@@ -138,6 +142,8 @@ class ThinkSplitter:
         self._skip_blanks = True  # blanks before the first block or after a leading one
         self._reasoning: list[str] = []
         self._texts: list[str] = []
+        self._demoted: list[str] = []  # text that a closing tag without an opening one made reasoning
+        self._mentioned_on = -1  # the line on which an opening tag stood in quotes
         self._line = _LineState()
 
     def feed(self, text: str) -> list[Delta]:
@@ -152,6 +158,12 @@ class ThinkSplitter:
 
     def result(self) -> tuple[str, str, Mend | None]:
         """Reasoning and text of all that was fed, after `finish`."""
+        if self._demoted and not "".join(self._texts).strip():
+            self._reasoning, self._texts, self._demoted = (
+                self._reasoning[: -len(self._demoted)],
+                self._demoted,
+                [],
+            )
         reasoning, text = "".join(self._reasoning), "".join(self._texts)
         if not self._blocks and not self._thinking:
             return "", text, None
@@ -175,36 +187,43 @@ class ThinkSplitter:
         return deltas
 
     def _tag(self, tag: str) -> list[Delta]:
-        kind = _KINDS.get(tag.lower()) or (
-            "closer" if tag.startswith("</") else "opener"
-        )  # one with attributes
+        kind = _KINDS.get(tag.lower()) or _kind_with_attributes(tag)
         if self._thinking:
             if kind == "closer":
                 self._thinking = False
                 self._skip_blanks = not self._texts
             return self._emitted(tag) if kind.startswith("answer") else []
         if self._is_mentioned(kind):
+            if kind == "opener" and self._is_quoted():
+                self._mentioned_on = self._line.number
             return self._emitted(tag)
         self._held = ""
         match kind:
             case "opener":
                 self._blocks += 1
                 self._thinking = True
-            case "closer" if not self._blocks:
+            case "closer":
+                if self._blocks:  # the model went on thinking after a block, or closed its answer
+                    self._demoted = self._texts
                 self._blocks += 1
-                self._reasoning, self._texts = self._texts, []
+                self._reasoning, self._texts = [*self._reasoning, *self._texts], []
                 self._skip_blanks = True
             case "answer_opener" | "answer_closer":
                 self._in_answer_tags = kind == "answer_opener"
         return []
 
+    def _is_quoted(self) -> bool:
+        return self._line.in_fence() or self._line.last in _QUOTES
+
     def _is_mentioned(self, kind: str) -> bool:
         """Whether a tag outside of a block is only spoken about."""
-        if self._line.in_fence() or self._line.last in _QUOTES:
+        if self._is_quoted():
             return True
         match kind:
-            case "opener":
+            case "opener" | "empty":
                 return not (self._blocks or self._line.is_blank())
+            case "closer":
+                return self._mentioned_on == self._line.number
             case "answer_opener":
                 return not self._blocks or bool(self._texts)
             case "answer_closer":
@@ -240,6 +259,12 @@ class ThinkSplitter:
         return text
 
 
+def _kind_with_attributes(tag: str) -> str:
+    if tag.endswith("/>"):
+        return "empty"
+    return "closer" if tag.startswith("</") else "opener"
+
+
 def _unfinished_tag(text: str, start: int) -> int:
     """Where, after `start`, a tag begins that the text's end cuts; the text's length if none does."""
     window = max(start, len(text) - _MAX_ATTRIBUTES - 20)
@@ -257,7 +282,13 @@ class _LineState:
         self._unread: list[str] = []
         self._head = ""  # of the current line, without indentation; its start is all that matters
         self._fenced = False
+        self._lines = 0
         self.last = "\n"
+
+    @property
+    def number(self) -> int:
+        self._catch_up()
+        return self._lines
 
     def add(self, text: str) -> None:
         self._unread.append(text)
@@ -274,6 +305,7 @@ class _LineState:
     def _catch_up(self) -> None:
         *complete, current = "".join(self._unread).split("\n")
         self._unread = []
+        self._lines += len(complete)
         for line in complete:
             if (self._head + line).lstrip().startswith(_FENCES):
                 self._fenced = not self._fenced

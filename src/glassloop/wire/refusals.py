@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from glassloop.wire import refused_messages, refused_tools
-from glassloop.wire.options import demanded_steps, option_steps, tool_choice_steps
+from glassloop.wire.options import demanded_steps, option_steps, placed_steps, tool_choice_steps
 from glassloop.wire.rule import Refusal, Step
 from glassloop.wire.sent import Sent
 
@@ -29,6 +29,7 @@ def refusal_steps(sent: Sent, text: str, *, param: str, is_refusal: bool) -> Ite
     """
     yield from demanded_steps(sent, text)
     yield from tool_choice_steps(sent, text)
+    yield from placed_steps(sent, text)
     yield from _steps_of(_FIRST, sent, text)
     yield from option_steps(sent, text, param=param, is_refusal=is_refusal)
     yield from _steps_of(_LAST, sent, text)

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 
 from glassloop.core.entries import JSON
 from glassloop.wire import diet
+from glassloop.wire.profile import DEEPEST_DIET
 from glassloop.wire.rule import Refusal, Step, always, has_calls, has_tools, or_text, to_text
 from glassloop.wire.sent import Sent
 from glassloop.wire.vocabulary import MISSING, REFUSED, near, pattern
@@ -36,7 +37,7 @@ def _schema_steps(sent: Sent, text: str) -> Iterator[Step]:
         (diet.level_that_drops(each) for each in diet.KEYWORDS if _names_keyword(each, text)), default=2
     )
     if _names_keyword("enum", text) and not re.search(r"\bstrings?\b", text):
-        wanted = diet.DEEPEST
+        wanted = DEEPEST_DIET
     for level in sorted({wanted, 2, 3, 4}):
         if level >= wanted and level > sent.profile.schema_diet:
             yield f"schema_diet:{level}", {"schema_diet": level}

@@ -181,7 +181,7 @@ class CallSlots:
             before = slots[-1] if slots else None
             if before and before.name and not before.has_arguments and not slot.name and slot.has_arguments:
                 before.pieces, before.whole = slot.pieces, slot.whole
-            elif not slot.after or slot.name or self._is_call_of_its_own(slot, slot.after):
+            elif not slot.after or self._is_call_of_its_own(slot, slot.after):
                 slots.append(slot)
         return [slot.item() for slot in slots]
 
@@ -204,11 +204,13 @@ class CallSlots:
         return opened
 
     def _is_call_of_its_own(self, slot: _Slot, first: _Slot) -> bool:
-        """Whether an object behind a call's complete arguments, without a name, is a call of the same tool.
+        """Whether an object behind a call's complete arguments, without another name, is a call of its own.
 
         It is if it can be no other tool's. What repeats the arguments or fills their place is none, and what
         else it may be, `arguments` has to judge with the text before it.
         """
+        if slot.name not in ("", first.name):
+            return True
         before, value = _object(first.arguments()), _object(slot.arguments())
         if not before and value is not None:
             first.pieces = slot.pieces

@@ -31,9 +31,11 @@ TOOL_SETS: Mapping[str, tuple[str, ...]] = {
         "files:make_folder",
     ),
     "sql": ("sql:query", "sql:describe"),
-    "sql_write": ("sql:query", "sql:describe", "sql:change"),
+    "sql_write": ("sql:change",),
     "todo": ("todo:from_options",),
     "ask_user": ("ask:from_options",),
+    "shell": ("shell:from_options",),
+    "python": ("python:from_options",),
     "basics": ("calculator:calculator", "clock:current_time", "weather:weather"),
 }
 

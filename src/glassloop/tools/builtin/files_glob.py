@@ -138,7 +138,8 @@ def _rule(line: str, base: Parts) -> Rule:
     folders_only = pattern.endswith("/")
     anchored = "/" in pattern.rstrip("/")
     names = tuple(name for name in pattern.split("/") if name)
-    return Rule(base, names if anchored else (_DEEP, *names), negated, folders_only)
+    inside = (_ANY,) if names[-1] == _DEEP else ()  # `a/**` is what is in a, and not a
+    return Rule(base, (*(() if anchored else (_DEEP,)), *names, *inside), negated, folders_only)
 
 
 def is_ignored(rules: tuple[Rule, ...], path: Parts, is_folder: bool) -> bool:

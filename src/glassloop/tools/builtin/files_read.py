@@ -69,7 +69,8 @@ def _page(parts: Parts, document: Document, every: list[str], start: int, count:
     end = start + len(numbered)
     facts = f"lines {start + 1} to {end} of {len(every)}"
     unusual = f"; {document.described}" if document.described else ""
-    more = [f"[{len(every) - end} more lines: first_line={end + 1}]"] if end < len(every) else []
+    left = len(every) - end
+    more = [f"[{left} more line{'s' if left > 1 else ''}: first_line={end + 1}]"] if left else []
     return "\n".join([f"{shown(parts)} ({facts}{unusual})", *numbered, *more])
 
 

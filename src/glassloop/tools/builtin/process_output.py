@@ -6,6 +6,7 @@ However much it is, no more than `HEAD` + 2 · `TAIL` bytes are held.
 from __future__ import annotations
 
 import asyncio
+import fcntl
 import os
 from collections.abc import Callable
 from contextlib import suppress
@@ -35,10 +36,15 @@ class Output:
     def __enter__(self) -> Output:
         self._read_end, self.write_end = os.pipe()
         os.set_blocking(self._read_end, False)
+        if hasattr(fcntl, "F_SETPIPE_SZ"):  # Linux; a larger pipe takes fewer turns of the loop
+            with suppress(OSError):
+                fcntl.fcntl(self._read_end, fcntl.F_SETPIPE_SZ, _CHUNK)
         self._loop.add_reader(self._read_end, self._take)
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None
+    ) -> None:
         self.close_write_end()
         self._loop.remove_reader(self._read_end)
         os.close(self._read_end)

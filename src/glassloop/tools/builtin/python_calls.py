@@ -13,7 +13,7 @@ import keyword
 import re
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -22,7 +22,7 @@ from glassloop.core.tools import Decision, ToolSpec, Verdict
 from glassloop.tools.approval import visible
 from glassloop.tools.context import ToolContext
 from glassloop.tools.toolbox import Tools
-from glassloop.wire.strictjson import parse_strict
+from glassloop.wire.strictjson import parse, scrubbed
 
 Approve = Callable[[Verdict], "Awaitable[Decision | bool | None] | Decision | bool | None"]
 """Asked about a call that needs a person's word, as `Agent`'s `approve` is. None: nobody can say, so it is refused."""
@@ -51,7 +51,8 @@ class Function:
         properties: Mapping[str, Any] = self.spec.parameters.get("properties", {})
         required = self.spec.parameters.get("required", ())
         taken = [
-            f"{name}: {_kind(properties[name])}{'' if name in required else ' = …'}" for name in self.parameters
+            f"{name}: {_kind(properties[name])}{'' if name in required else ' = …'}"
+            for name in self.parameters
         ]
         about = " ".join(self.spec.description.strip().split("\n\n")[0].split())
         return f"{self.name}({', '.join(taken)}) -> str: {about}"
@@ -78,7 +79,9 @@ def _kind(schema: Any) -> str:
 class Border:
     """Serves the calls of one piece of code. `limit` stands still while a call is served: a person may be asked."""
 
-    def __init__(self, tools: Tools, approve: Approve | None, context: ToolContext, limit: asyncio.Timeout) -> None:
+    def __init__(
+        self, tools: Tools, approve: Approve | None, context: ToolContext, limit: asyncio.Timeout
+    ) -> None:
         self._tools = tools
         self._approve = approve
         self._context = context
@@ -86,8 +89,8 @@ class Border:
         self.calls: Counter[str] = Counter()
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Answer one line after the other, until the other side hangs up or says what is no call."""
-        with suppress(ConnectionError):
+        """Answer one line after the other, until the other side hangs up or sends more than a line may have."""
+        with closing(writer), suppress(ConnectionError, ValueError):
             while line := await reader.readline():
                 with _standing_still(self._limit):
                     ok, text = await self.answer(line)
@@ -119,8 +122,8 @@ class Border:
 
     def _read(self, line: bytes) -> ToolCall | None:
         try:
-            asked = parse_strict(line.decode())
-        except ValueError:
+            asked = scrubbed(parse(line.decode()))
+        except (ValueError, RecursionError):
             return None
         match asked:
             case {"tool": str(name), "arguments": dict(arguments)}:

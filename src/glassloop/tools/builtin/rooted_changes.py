@@ -1,4 +1,4 @@
-"""Changes to files below one folder: put in place in one step, moved, deleted; always by descriptors, as in `rooted`."""
+"""Changes to files below one folder: put in place in one step, moved, deleted, and always by descriptors."""
 
 from __future__ import annotations
 

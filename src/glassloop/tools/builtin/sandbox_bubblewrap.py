@@ -21,7 +21,18 @@ _TMP_BYTES = 1 << 30
 # no terminal can be typed into, and the first process dies with us.
 _ALWAYS = ("--unshare-all", "--unshare-user", "--cap-drop", "ALL", "--new-session", "--die-with-parent")
 
-_SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/nix/store", "/gnu/store", "/run/current-system")
+_SYSTEM = (
+    "/usr",
+    "/bin",
+    "/sbin",
+    "/lib",
+    "/lib32",
+    "/lib64",
+    "/libx32",
+    "/nix/store",
+    "/gnu/store",
+    "/run/current-system",
+)
 
 # Not all of /etc: root could read the passwords' hashes and the host's private keys in it.
 _SETTINGS = (
@@ -31,7 +42,9 @@ _SETTINGS = (
 _NETWORK_SETTINGS = "resolv.conf hosts nsswitch.conf host.conf gai.conf".split()
 
 
-def wrapper(program: str, extra: Sequence[str]) -> Callable[[Sequence[str], Confines, Guards, Path, Path], list[str]]:
+def wrapper(
+    program: str, extra: Sequence[str]
+) -> Callable[[Sequence[str], Confines, Guards, Path, Path], list[str]]:
     """`Sandbox.wrap` with this program and these further options. Its `/tmp` is its own, so `scratch` is not used."""
 
     def wrap(argv: Sequence[str], confines: Confines, guards: Guards, cwd: Path, scratch: Path) -> list[str]:
@@ -53,7 +66,16 @@ def _system(network: bool) -> Iterable[str]:
     yield from chain.from_iterable(_as_on_the_host(Path(path)) for path in _SYSTEM)
     settings = (*_SETTINGS, *(_NETWORK_SETTINGS if network else ()))
     yield from chain.from_iterable(("--ro-bind-try", f"/etc/{name}", f"/etc/{name}") for name in settings)
-    yield from ("--proc", "/proc", "--dev", "/dev", *_tmpfs("/dev/shm"), "--remount-ro", "/dev", *_tmpfs(str(TMP)))
+    yield from (
+        "--proc",
+        "/proc",
+        "--dev",
+        "/dev",
+        *_tmpfs("/dev/shm"),
+        "--remount-ro",
+        "/dev",
+        *_tmpfs(str(TMP)),
+    )
 
 
 def _as_on_the_host(path: Path) -> tuple[str, ...]:
@@ -85,4 +107,8 @@ def _guarding(guards: Guards) -> Iterable[str]:
     for path in guards.fixed:
         yield from ("--ro-bind", str(path), str(path))
     for path in guards.hidden:
-        yield from ("--tmpfs", str(path), "--remount-ro", str(path)) if path.is_dir() else ("--ro-bind", "/dev/null", str(path))
+        yield from (
+            ("--tmpfs", str(path), "--remount-ro", str(path))
+            if path.is_dir()
+            else ("--ro-bind", "/dev/null", str(path))
+        )

@@ -94,7 +94,9 @@ def _guards(root: Root, git: Path | None) -> Guards:
     inside = [git / name for name in _GIT_FIXED if os.path.lexists(git / name)]
     for place in inside:
         if place.is_symlink():
-            raise Refused(f".git/{place.name} is a symbolic link, and a sandbox cannot guard one. Nothing ran")
+            raise Refused(
+                f".git/{place.name} is a symbolic link, and a sandbox cannot guard one. Nothing ran"
+            )
     return Guards((*fixed, *inside), tuple(hidden), (git,))
 
 

@@ -1,4 +1,4 @@
-"""Where the programs of the `shell` and `python` tools run: one root, the sandbox that was found, a folder for each run."""
+"""Where programs of the `shell` and `python` tools run: a root, the sandbox that was found, a home for each run."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 from glassloop.core.errors import ConfigError
@@ -25,6 +26,22 @@ _SWITCH = {"yes": True, "no": False}
 _PROBE_SECONDS = 10.0
 
 
+def _to_nobody(text: str) -> None:
+    """Nobody is shown this output while it comes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A command and how it runs. `limit` is the time it has, `seconds` the processor time, in seconds per core."""
+
+    argv: Sequence[str]
+    cwd: Path
+    limit: asyncio.Timeout
+    seconds: float
+    progress: Callable[[str], None] = _to_nobody
+    descriptors: tuple[int, ...] = ()
+
+
 class Place:
     """A root with what confines programs there. The sandbox is probed at the first run and kept.
 
@@ -39,55 +56,41 @@ class Place:
     def root(self) -> Root:
         return self.confines.root
 
+    @property
+    def warning(self) -> str:
+        """For every approval: that nothing will confine the program, where a person chose so."""
+        return " and no sandbox confines it" if self._sandbox is UNCONFINED else ""
+
     async def sandbox(self) -> Sandbox:
         """The sandbox, found by running a program in each until one works. Raises `NoSandbox`."""
         if self._sandbox is None:
             self._sandbox = await self._probed()
         return self._sandbox
 
-    async def run(
-        self,
-        argv: Sequence[str],
-        cwd: Path,
-        limit: asyncio.Timeout,
-        *,
-        seconds: float,
-        progress: Callable[[str], None],
-        descriptors: tuple[int, ...] = (),
-    ) -> process.Ended:
-        """Run a command to its end, confined. `seconds` is the processor time allowed. Raises as `process.run`,
-        and `NoSandbox`, and `Refused` where the project cannot be guarded."""
-        sandbox = await self.sandbox()
-        return await self._run_in(sandbox, argv, cwd, limit, seconds, progress, descriptors)
+    async def run(self, job: Job) -> process.Ended:
+        """Run a command to its end, confined. Raises as `process.run`, `NoSandbox`, and `Refused` where the project
+        cannot be guarded."""
+        return await self._run_in(await self.sandbox(), job)
 
-    async def _run_in(
-        self,
-        sandbox: Sandbox,
-        argv: Sequence[str],
-        cwd: Path,
-        limit: asyncio.Timeout,
-        seconds: float,
-        progress: Callable[[str], None],
-        descriptors: tuple[int, ...],
-    ) -> process.Ended:
+    async def _run_in(self, sandbox: Sandbox, job: Job) -> process.Ended:
         limits = process.Limits() if sandbox.isolated else process.Limits(processes=None)
+        inner = process.limited(job.argv, limits, job.seconds)
         with sandbox.guard(self.root) as guards, _scratch(sandbox) as scratch:
-            inner = process.limited(argv, limits, seconds)
             child = process.Child(
-                tuple(sandbox.wrap(inner, self.confines, guards, cwd, scratch)),
-                cwd,
+                tuple(sandbox.wrap(inner, self.confines, guards, job.cwd, scratch)),
+                job.cwd,
                 process.environment(scratch, search_path(self.confines)),
-                descriptors,
+                job.descriptors,
                 owned=sandbox.isolated,
             )
-            return await process.run(child, limit, progress)
+            return await process.run(child, job.limit, job.progress)
 
     async def _probed(self) -> Sandbox:
         tried: dict[str, str] = {}
         for sandbox in candidates():
             try:
                 ended = await self._run_in(
-                    sandbox, ["true"], self.root.folder, asyncio.timeout(_PROBE_SECONDS), 1, _to_nobody, ()
+                    sandbox, Job(("true",), self.root.folder, asyncio.timeout(_PROBE_SECONDS), _PROBE_SECONDS)
                 )
             except OSError as error:
                 tried[sandbox.name] = str(error)
@@ -132,7 +135,9 @@ def search_path(confines: Confines) -> str:
 
 def _existing(folder: Path) -> Path:
     if not folder.is_absolute() or not folder.is_dir():
-        raise ConfigError(f"{OPTION_READ} names {folder}, which is no folder. Give absolute paths of folders.")
+        raise ConfigError(
+            f"{OPTION_READ} names {folder}, which is no folder. Give absolute paths of folders."
+        )
     return folder
 
 
@@ -144,7 +149,3 @@ def _scratch(sandbox: Sandbox) -> Iterator[Path]:
         return
     with tempfile.TemporaryDirectory(prefix="glassloop-", ignore_cleanup_errors=True) as folder:
         yield Path(folder).resolve()
-
-
-def _to_nobody(text: str) -> None:
-    """Nobody is shown a probe's output."""

@@ -40,7 +40,9 @@ def wrap(argv: Sequence[str], confines: Confines, guards: Guards, cwd: Path, scr
     """`Sandbox.wrap`. Paths are given as parameters, so that none can be read as a part of the profile."""
     granted = [
         *_rules("allow file-read*", "subpath", "READ", confines.readable),
-        *_rules("allow file-read* file-write*", "subpath", "WRITE", (confines.root.folder, scratch.resolve())),
+        *_rules(
+            "allow file-read* file-write*", "subpath", "WRITE", (confines.root.folder, scratch.resolve())
+        ),
         *_rules("deny file-write*", "subpath", "FIXED", guards.fixed),
         *_rules("deny file-read* file-write*", "subpath", "HIDDEN", guards.hidden),
         *_rules("deny file-write-unlink", "literal", "PINNED", guards.pinned),

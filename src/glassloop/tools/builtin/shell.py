@@ -10,12 +10,14 @@ import os
 import shutil
 from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from glassloop.core.entries import JSON
+from glassloop.tools.approval import visible
 from glassloop.tools.builtin.process import SYSTEM_PATH, Ended
-from glassloop.tools.builtin.rooted_names import Root
-from glassloop.tools.builtin.sandbox_place import Place, place_from, search_path
+from glassloop.tools.builtin.sandbox_place import Job, Place, place_from, search_path
 from glassloop.tools.builtin.simple_command import MAX_LENGTH, commands_in, simple_words
 from glassloop.tools.context import ToolContext
 from glassloop.tools.tool import Tool, tool
@@ -51,21 +53,15 @@ class Shell:
             timeout: Seconds after which it is stopped, at most 600.
         """
         _check(command)
-        seconds = min(max(timeout, 1), MAX_SECONDS)
-        start = self._start_folder()
+        seconds = within_limits(timeout)
         sandbox = await self._place.sandbox()
-        limit = asyncio.timeout(seconds)
+        job = Job((), self._start_folder(), asyncio.timeout(seconds), seconds, context.progress)
         words = simple_words(command)
-        if words is not None:
-            ended = await self._run_program(words, start, limit, seconds, context)
-        else:
-            ended = await self._run_script(command, start, limit, seconds, context)
+        ended = await (self._run_script(command, job) if words is None else self._run_program(words, job))
         facts = [outcome(ended, seconds), sandbox.described(self._place.confines)]
-        return f"[{', '.join(facts)}, in {_shown(self.folder, self._place.root)}]\n{ended.output}"
+        return f"[{', '.join(facts)}, in {self._shown_folder()}]\n{ended.output}"
 
-    async def _run_program(
-        self, words: tuple[str, ...], start: Path, limit: asyncio.Timeout, seconds: int, context: ToolContext
-    ) -> Ended:
+    async def _run_program(self, words: tuple[str, ...], job: Job) -> Ended:
         """A simple command, without a shell."""
         program = words[0]
         if "/" not in program:
@@ -73,26 +69,16 @@ class Shell:
             if found is None:
                 return Ended(_NOT_FOUND, f"{program}: command not found", out_of_time=False)
             program = found
-        return await self._place.run(
-            [program, *words[1:]], start, limit, seconds=seconds, progress=context.progress
-        )
+        return await self._place.run(replace(job, argv=(program, *words[1:])))
 
-    async def _run_script(
-        self, command: str, start: Path, limit: asyncio.Timeout, seconds: int, context: ToolContext
-    ) -> Ended:
+    async def _run_script(self, command: str, job: Job) -> Ended:
         """Anything else, by bash, which tells the folder it ended in."""
         shell = shutil.which("bash", path=SYSTEM_PATH) or "/bin/sh"
         read_end, write_end = os.pipe()
         try:
             os.set_blocking(read_end, False)
-            ended = await self._place.run(
-                [shell, "-c", _SCRIPT.format(told=write_end), shell, command],
-                start,
-                limit,
-                seconds=seconds,
-                progress=context.progress,
-                descriptors=(write_end,),
-            )
+            argv = (shell, "-c", _SCRIPT.format(told=write_end), shell, command)
+            ended = await self._place.run(replace(job, argv=argv, descriptors=(write_end,)))
             self._move_to(_told(read_end))
         finally:
             os.close(read_end)
@@ -116,12 +102,18 @@ class Shell:
         if real.is_dir() and real.is_relative_to(self._place.root.folder):
             self.folder = real
 
+    def _shown_folder(self) -> str:
+        return visible(str(self.folder.relative_to(self._place.root.folder)))
+
 
 def shell_tool(place: Place) -> Tool:
     """The `run_command` tool for one place. Asked about unless a rule allows it."""
     shell = Shell(place)
     return tool(
-        effect="once", approve=asks_to_run, sequential=True, timeout=MAX_SECONDS + _SPARE_SECONDS
+        effect="once",
+        approve=partial(asks_to_run, place),
+        sequential=True,
+        timeout=MAX_SECONDS + _SPARE_SECONDS,
     )(shell.run_command)
 
 
@@ -130,14 +122,19 @@ def from_options(options: Mapping[str, str]) -> Tool:
     return shell_tool(place_from(options))
 
 
-def asks_to_run(arguments: Mapping[str, JSON]) -> str:
+def asks_to_run(place: Place, arguments: Mapping[str, JSON]) -> str:
     """Why a person is asked: the program, or every command in the text."""
     command = str(arguments.get("command", ""))
     words = simple_words(command)
     if words is not None:
-        return f"it runs the program {words[0]}"
+        return f"it runs the program {words[0]}{place.warning}"
     commands = commands_in(command)
-    return f"a shell would run {len(commands)} commands: " + " · ".join(commands)
+    return f"a shell would run {len(commands)} commands{place.warning}: " + " · ".join(commands)
+
+
+def within_limits(timeout: int) -> int:
+    """The seconds that a model asks for, as far as they are given."""
+    return min(max(timeout, 1), MAX_SECONDS)
 
 
 def outcome(ended: Ended, seconds: float) -> str:
@@ -163,7 +160,3 @@ def _told(handle: int) -> str:
     with suppress(BlockingIOError):
         return os.fsdecode(os.read(handle, _MAX_CWD)).removesuffix("\n")
     return ""
-
-
-def _shown(folder: Path, root: Root) -> str:
-    return str(folder.relative_to(root.folder))

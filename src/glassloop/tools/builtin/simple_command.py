@@ -42,7 +42,16 @@ def simple_words(text: str) -> tuple[str, ...] | None:
 
 def _is_odd(char: str) -> bool:
     """Characters that a person does not see, or that some shell may take for a blank."""
-    return char not in " \t" and unicodedata.category(char) in ("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp", "Zs")
+    return char not in " \t" and unicodedata.category(char) in (
+        "Cc",
+        "Cf",
+        "Cs",
+        "Co",
+        "Cn",
+        "Zl",
+        "Zp",
+        "Zs",
+    )
 
 
 def _words(text: str) -> tuple[str, ...] | None:
@@ -115,7 +124,17 @@ _GRAVE = (
     " template post-file upload-file plugin load"
 ).split()
 _GRAVE_SHORT = frozenset("oO")
-_GRAVE_SINGLE_DASH = ("-exec", "-execdir", "-ok", "-okdir", "-delete", "-fprint", "-fprint0", "-fprintf", "-fls")
+_GRAVE_SINGLE_DASH = (
+    "-exec",
+    "-execdir",
+    "-ok",
+    "-okdir",
+    "-delete",
+    "-fprint",
+    "-fprint0",
+    "-fprintf",
+    "-fls",
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -82,7 +82,10 @@ class TextCallReader:
         self._tools = Tools(tools)
         family = FAMILIES.get(tool_mode)
         self._expected = (family.read_as or family.name) if family else ""
-        self._beginnings, self._line_words = beginnings(self._tools.names)
+        # Where no tools are offered, only control tokens can be a call: all other shapes are somebody's own text.
+        self._beginnings, self._line_words = (
+            beginnings(self._tools.names) if tools or self._expected else ({}, _NOTHING)
+        )
         self._source = Source()
         self._line = Line()
         self._content: list[str] = []
