@@ -171,7 +171,7 @@ class Agent(Generic[T]):
         parts = [
             self.name,
             self.model.name,
-            *(entry.text for entry in self._system() if isinstance(entry, System)),
+            *(entry.text for entry in self._system()),
         ]
         parts += [
             repr((spec.name, spec.description, spec.parameters, spec.effect)) for spec in self.tools.specs

@@ -199,6 +199,13 @@ def test_what_could_not_be_read_back_is_not_written(value, words):
     assert words in str(caught.value)
 
 
+def test_an_error_shows_no_secret():
+    with pytest.raises(SessionError, match=r"found \['\*\*\*'\]") as caught:
+        codec.encode(System([KEY]), [KEY])
+    assert KEY not in repr(caught.value)
+    assert caught.value.__suppress_context__
+
+
 def test_endless_nesting_is_refused_in_words():
     deep = []
     for _ in range(10_000):

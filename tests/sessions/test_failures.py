@@ -186,8 +186,10 @@ def test_another_programs_database_is_refused_and_left_alone(tmp_path):
     path = tmp_path / "s.db"
     change(path, "CREATE TABLE theirs(x)")
     path.chmod(0o600)
+    before = path.read_bytes()
     with pytest.raises(SessionError, match="another program's database"):
         opening(path)
+    assert path.read_bytes() == before
 
 
 def test_a_newer_files_schema_is_refused_by_both_numbers(tmp_path):
@@ -200,16 +202,55 @@ def test_a_newer_files_schema_is_refused_by_both_numbers(tmp_path):
         opening(path)
 
 
+def test_an_older_file_is_migrated_in_one_transaction_or_left_as_it_was(tmp_path, monkeypatch):
+    path = tmp_path / "s.db"
+    before = kit.written(path).entries("session1")
+    steps = schema.MIGRATIONS
+    monkeypatch.setattr(schema, "VERSION", 3)
+    monkeypatch.setattr(
+        schema,
+        "MIGRATIONS",
+        (*steps, ("CREATE TABLE new(x) STRICT",), ("ALTER TABLE run ADD COLUMN y TEXT",)),
+    )
+    with pytest.raises(SessionError, match=r"unknown datatype|near|missing"):
+        opening(path)
+    monkeypatch.setattr(
+        schema,
+        "MIGRATIONS",
+        (*steps, ("CREATE TABLE new(x ANY) STRICT",), ("ALTER TABLE run ADD COLUMN y TEXT",)),
+    )
+    assert opening(path).history == before
+    change(path, "INSERT INTO new VALUES (1)", "UPDATE run SET y = 'there'")
+    assert Store(path).entries("session1") == before
+
+
+def test_a_sqlite_that_is_too_old_is_named_with_what_is_needed(tmp_path, monkeypatch):
+    monkeypatch.setattr(sqlite3, "sqlite_version_info", (3, 36, 0))
+    with pytest.raises(SessionError, match=r"sessions need 3\.37 or later"):
+        opening(tmp_path / "s.db")
+    assert list(tmp_path.iterdir()) == []
+
+
 @pytest.mark.parametrize("statement", [
-    "CREATE TRIGGER t AFTER INSERT ON entry BEGIN DELETE FROM run; END",
-    "CREATE VIEW v AS SELECT * FROM entry",
+    ("CREATE TRIGGER t AFTER INSERT ON entry BEGIN DELETE FROM run; END",),
+    ("CREATE VIEW v AS SELECT * FROM entry",),
+    ("ALTER TABLE entry ADD COLUMN extra TEXT",),
+    ("DROP TABLE op",),
+    ("PRAGMA writable_schema = ON", "UPDATE sqlite_master SET sql = replace(sql, 'STRICT', '') WHERE name = 'entry'"),
 ])  # fmt: skip
-def test_a_file_with_statements_of_its_own_is_refused(tmp_path, statement):
+def test_a_file_whose_tables_somebody_changed_is_refused(tmp_path, statement):
     path = tmp_path / "s.db"
     kit.written(path)
-    change(path, statement)
-    with pytest.raises(SessionError, match="which Glassloop never makes"):
+    change(path, *statement)
+    with pytest.raises(SessionError, match="is not as Glassloop makes it"):
         opening(path)
+
+
+def test_what_people_add_for_themselves_does_no_harm(tmp_path):
+    path = tmp_path / "s.db"
+    store = kit.written(path)
+    change(path, "CREATE TABLE mine(x)", "CREATE INDEX entry_type ON entry(type)")
+    assert len(store.timeline("session1").steps) == 5
 
 
 # ── the file itself ──────────────────────────────────────────────────────────────────────────────────

@@ -65,7 +65,9 @@ def resumed(path):
     return asyncio.run(SqliteJournal(path).open(kit.start("other")))
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize(
+    "seed", [*range(6), *(pytest.param(seed, marks=pytest.mark.torture) for seed in range(6, 200))]
+)
 def test_nothing_acknowledged_is_lost_when_the_process_is_killed(tmp_path, seed):
     path = tmp_path / "s.db"
     child = kit.program(WRITER, path)
@@ -212,6 +214,7 @@ def test_a_claim_of_a_process_number_that_was_given_away_again_is_gone(tmp_path)
 @pytest.mark.parametrize(("change", "words"), [
     ("json_set(owner, '$.host', 'elsewhere')", "left open by process .* on elsewhere.*take_over=True"),
     ("json_set(owner, '$.pids', 'pid:[1]')", "nobody can tell whether that still runs"),
+    ("json_set(owner, '$.token', json('[]'))", "held by something unreadable"),
     ("'not an owner'", "held by something unreadable"),
     ("json_set(owner, '$.surprise', 1)", "held by something unreadable"),
 ])  # fmt: skip

@@ -411,6 +411,26 @@ def test_an_answer_is_used_once(path):
     assert len(decisions) == 1
 
 
+def test_a_live_run_is_answered_where_it_asks(path):
+    store = asking(path)
+    (question,) = store.questions()
+
+    async def work():
+        await SqliteJournal(path).open(kit.start("again"))
+        with pytest.raises(SessionError, match="in use by process"):
+            store.answer(question, allowed=True, by="me")
+
+    asyncio.run(work())
+
+
+def test_a_very_long_task_has_a_title_all_the_same(path):
+    assert (
+        conversation(path, "Look at this: " + "x" * 200_000)
+        .info("session1")
+        .title.startswith("Look at this: xx")
+    )
+
+
 def test_answers_that_do_not_fit_are_refused(path):
     store = asking(path)
     (question,) = store.questions()

@@ -1,4 +1,5 @@
-"""Refusals as people reported them (`tests/quirks/rejections.jsonl`): the request each is about, and what came of it.
+"""Refusals, the request each is about, and what came of it: `tests/quirks/rejections.jsonl` holds those that people
+reported, `wordings.jsonl` hundreds of other wordings, made up after what servers say.
 
 What an adaptation must achieve is said of the request that is sent again, not of our names for changes.
 """
@@ -21,10 +22,15 @@ from glassloop.wire.request import Encoder
 from glassloop.wire.sent import Sent
 
 NOW = 1_790_000_000.0
-REPORTS = [
-    json.loads(line)
-    for line in (Path(__file__).parent.parent / "quirks" / "rejections.jsonl").read_text().splitlines()
-]
+QUIRKS = Path(__file__).parent.parent / "quirks"
+
+
+def _read(name: str) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (QUIRKS / name).read_text("utf-8").splitlines()]
+
+
+REPORTS = _read("rejections.jsonl")
+WORDINGS = _read("wordings.jsonl")
 
 
 def _tool(name: str, properties: Mapping[str, Any], **schema: Any) -> ToolSpec:
@@ -48,7 +54,10 @@ _CALL = ToolCall("call_PTLP8xhu3uwZk4l3nlnrrJha", "get_weather", {"city": "Oslo"
 _RESULT = ToolResult(_CALL.id, _CALL.name, (Text("12 degrees"),))
 _ASKED = (System("Be brief."), User((Text("How warm is it in Oslo?"),)))
 _REASONED = Reply(
-    tool_calls=(_CALL,), reasoning="I need to look.", reasoning_field="reasoning", raw={"reasoning": "I need to look."}
+    tool_calls=(_CALL,),
+    reasoning="I need to look.",
+    reasoning_field="reasoning",
+    raw={"reasoning": "I need to look."},
 )
 HISTORIES: Mapping[str, tuple[Entry, ...]] = {
     "first": _ASKED,
@@ -98,9 +107,7 @@ def outcome(report: Mapping[str, Any]) -> tuple[str, bool]:
     judgement = judged(report, profile)
     expected = report["expect"]
     options = (
-        expected["detail"]
-        if expected["outcome"] == "either"
-        else [[expected["outcome"], expected["detail"]]]
+        expected["detail"] if expected["outcome"] == "either" else [[expected["outcome"], expected["detail"]]]
     )
     return in_words(judgement), any(_is(judgement, report, profile, *option) for option in options)
 
@@ -181,6 +188,7 @@ _WISHES: Mapping[str, Callable[[Mapping[str, Any], Any], bool]] = {
     "not_names": lambda body, names: not set(names) & set(_at(body, "tools.*.function.name")),
     "ids": lambda body, form: all(re.match(form, each) for each in _at(body, "messages.*.tool_call_id")),
     "not_adjacent": lambda body, pairs: not _adjacent(body, pairs),
+    "not_roles": lambda body, roles: not set(roles) & set(_at(body, "messages.*.role")),
     "last_role": lambda body, roles: body["messages"][-1]["role"] in roles,
     "strings": lambda body, _: all(isinstance(each, str) for each in _at(body, "messages.*.content")),
     "object_arguments": lambda body, _: all(

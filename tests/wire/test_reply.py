@@ -168,7 +168,8 @@ def test_a_completion_is_found_inside_its_wrapping(wrap: Any) -> None:
         ([{"type": "image_url", "image_url": {}}, {"type": "text", "text": "It is 4."}], "It is 4.", ""),
         ([], "", ""),
         (None, "", ""),
-        (7, "", ""),
+        (7, "7", ""),
+        ({"answer": 4}, '{"answer": 4}', ""),
     ],
 )  # fmt: skip
 def test_content_of_any_shape_is_read(content: Any, text: str, reasoning: str) -> None:

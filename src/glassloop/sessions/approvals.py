@@ -12,7 +12,7 @@ from glassloop.core.errors import SessionError
 from glassloop.core.journal import Record
 from glassloop.core.tools import Decision
 from glassloop.sessions import codec, records
-from glassloop.sessions.claiming import Claimed, now_ms
+from glassloop.sessions.claiming import Claimed, now_ms, refuse_if_held
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,13 +50,13 @@ def answer(
     """Decide. The same answer twice is one; another one, or one to a run that is over, raises `SessionError`."""
     decision = "allow" if allowed else "deny"
     row = connection.execute(
-        "SELECT decision, args_hash, tool_hash, session.open_run FROM approval JOIN run USING(run_id) "
-        "LEFT JOIN session USING(session_id) WHERE run_id = ? AND seq = ?",
+        "SELECT decision, args_hash, tool_hash, session.open_run, session.owner, session_id "
+        "FROM approval JOIN run USING(run_id) LEFT JOIN session USING(session_id) WHERE run_id = ? AND seq = ?",
         (question.run_id, question.seq),
     ).fetchone()
     if row is None:
         raise SessionError(f"run {question.run_id} asked nothing at {question.seq}")
-    decided, args_hash, tool_hash, open_run = row
+    decided, args_hash, tool_hash, open_run, held_by, session_id = row
     if (args_hash, tool_hash) != (question.args_hash, question.tool_hash):
         raise SessionError("that answer is about other arguments or another tool: look at the question again")
     if decided == decision:
@@ -65,6 +65,8 @@ def answer(
         raise SessionError(f"this call was decided already: {decided}")
     if open_run != question.run_id:
         raise SessionError(f"run {question.run_id} is over: it takes no more answers")
+    if held_by is not None:
+        refuse_if_held(session_id, held_by)  # whoever runs it asks by itself
     connection.execute(
         "UPDATE approval SET decision = ?, reason = ?, by = ?, at_ms = ? WHERE run_id = ? AND seq = ?",
         (decision, reason, by, now_ms(), question.run_id, question.seq),

@@ -43,7 +43,8 @@ def encode(value: Journaled | Intent, secrets: Iterable[str] = (), *, aside: boo
     try:
         return _encode_plain(tag, value, known, aside) or _encode_cleaned(tag, value, known, aside)
     except (Unfit, TypeError, ValueError, RecursionError) as error:
-        raise SessionError(f"a {tag} cannot be written down: {_because(error)}") from error
+        why = cleaned(_because(error), known)
+        raise SessionError(f"a {tag} cannot be written down: {why}") from None
 
 
 def _encode_plain(tag: str, value: Any, secrets: tuple[str, ...], aside: bool) -> Encoded | None:
@@ -54,7 +55,7 @@ def _encode_plain(tag: str, value: Any, secrets: tuple[str, ...], aside: bool) -
         body.encode("utf-8")
     except ValueError:
         return None
-    if sink.blobs or mask(body, _spellings(secrets)) != body:
+    if sink.blobs or mask(body, spellings(secrets)) != body:
         return None
     return Encoded(tag, body, sink.blobs, masked=False)
 
@@ -75,7 +76,7 @@ def _encode_cleaned(tag: str, value: Any, secrets: tuple[str, ...], aside: bool)
 
 def cleaned(text: str, secrets: tuple[str, ...]) -> str:
     """Text as it may be stored: secrets masked, lone surrogates replaced."""
-    return mask(as_it_is(text), _spellings(secrets))
+    return mask(as_it_is(text), spellings(secrets))
 
 
 def decode(tag: str, body: str, blob: Callable[[str], bytes]) -> Any:
@@ -85,7 +86,7 @@ def decode(tag: str, body: str, blob: Callable[[str], bytes]) -> Any:
         raise SessionError(f"unknown type {tag!r}: written by a newer Glassloop, or not by Glassloop")
     try:
         return shape_of(kind).read(json.loads(body), blob)
-    except (Unfit, ValueError, RecursionError) as error:
+    except (Unfit, TypeError, ValueError, RecursionError) as error:
         raise SessionError(f"a stored {tag} is damaged: {_because(error)}") from error
 
 
@@ -93,11 +94,11 @@ _dumps = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", 
 
 
 @lru_cache(maxsize=16)
-def _spellings(secrets: tuple[str, ...]) -> tuple[str, ...]:
-    """The secrets as they stand in text, in JSON, and in JSON text within JSON, as arguments are."""
+def spellings(secrets: tuple[str, ...]) -> tuple[str, ...]:
+    """The secrets as they stand in text, in JSON of either kind, and in JSON within JSON, as arguments are."""
     plain = [as_it_is(secret) for secret in secrets]
-    once = [_dumps(secret)[1:-1] for secret in plain]
-    twice = [_dumps(secret)[1:-1] for secret in once]
+    once = [dump(secret)[1:-1] for secret in plain for dump in (_dumps, json.dumps)]
+    twice = [dump(secret)[1:-1] for secret in once for dump in (_dumps, json.dumps)]
     return tuple(dict.fromkeys([*plain, *once, *twice]))
 
 

@@ -17,7 +17,8 @@ BUSY_SECONDS = 30.0
 LONGEST_VALUE = 256 * 1024 * 1024
 """Bytes of one value: a longer one is refused, on writing as on reading."""
 
-_PRAGMAS = ("journal_mode = WAL", "synchronous = FULL", "foreign_keys = ON", "trusted_schema = OFF")
+_OLDEST = (3, 37, 0)  # the first with STRICT tables
+_PRAGMAS = ("synchronous = FULL", "foreign_keys = ON", "trusted_schema = OFF")
 _MACOS = (
     "fullfsync = ON",
     "checkpoint_fullfsync = ON",
@@ -55,6 +56,11 @@ def connect(path: Path) -> sqlite3.Connection:
 
     Raises `SessionError`.
     """
+    if sqlite3.sqlite_version_info < _OLDEST:
+        raise SessionError(
+            f"{path}: this Python's SQLite is {sqlite3.sqlite_version}, and sessions need 3.37 or later: "
+            "use a newer Python, or keep sessions in memory"
+        )
     place.prepare(path)
     with explained(path):
         connection = sqlite3.connect(
@@ -62,13 +68,21 @@ def connect(path: Path) -> sqlite3.Connection:
         )
         try:
             connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, LONGEST_VALUE)
-            for pragma in (*_PRAGMAS, *(_MACOS if sys.platform == "darwin" else ())):
-                connection.execute(f"PRAGMA {pragma}")
+            schema.version(connection)  # before anything is changed in a file that may not be ours
+            _set_up(connection)
             schema.bring_up_to_date(connection)
         except BaseException:
             connection.close()
             raise
         return connection
+
+
+def _set_up(connection: sqlite3.Connection) -> None:
+    for pragma in (*_PRAGMAS, *(_MACOS if sys.platform == "darwin" else ())):
+        connection.execute(f"PRAGMA {pragma}")
+    (mode,) = connection.execute("PRAGMA journal_mode = WAL").fetchone()
+    if mode != "wal":
+        raise SessionError("this file system cannot keep SQLite's log: name a file on a local disk")
 
 
 @contextmanager

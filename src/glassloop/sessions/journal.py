@@ -13,7 +13,7 @@ from typing import TypeVar
 
 from glassloop.core.entries import ToolResult
 from glassloop.core.errors import SessionError
-from glassloop.core.journal import Intent, Opened, Record, RunEnd, RunStart
+from glassloop.core.journal import Intent, Journaled, Opened, Record, RunEnd, RunStart
 from glassloop.sessions import (
     approvals,
     branch,
@@ -27,6 +27,7 @@ from glassloop.sessions import (
 )
 from glassloop.sessions import owner as owners
 from glassloop.sessions.claiming import Claimed, Terms
+from glassloop.sessions.codec import Encoded
 from glassloop.sessions.owner import Owner
 from glassloop.sessions.wire_log import WireLog
 from glassloop.sessions.writer import Writer, writer_for
@@ -96,9 +97,9 @@ class SqliteJournal:
 
     async def intend(self, run_id: str, intents: Sequence[Intent]) -> None:
         """On disk when it returns: all of them, or none."""
-        secrets = tuple(self._secrets())
-        encoded = [(intent, codec.encode(intent, secrets)) for intent in intents]
-        await self._write(run_id, partial(records.intend, intents=encoded), urgent=True)
+        encoded = self._encoded(run_id, intents)
+        pairs = list(zip(intents, encoded, strict=True))
+        await self._write(run_id, partial(records.intend, intents=pairs), urgent=True)
 
     async def commit(self, run_id: str, records: Sequence[Record]) -> None:
         """On disk when it returns if a tool's result is among them; otherwise in its place in the queue."""
@@ -122,7 +123,7 @@ class SqliteJournal:
     def wire_log(self, run_id: str) -> WireLog:
         """A recorder that keeps a run's exchanges beside it. The run must be open here."""
         self._claim(run_id)
-        return WireLog(self._file(), run_id, self._secrets)
+        return WireLog(partial(self._submit, urgent=False), run_id, self._secrets)
 
     def close(self) -> None:
         """Wait until all is written. Happens by itself when the program ends."""
@@ -131,13 +132,10 @@ class SqliteJournal:
 
     # ── how ──────────────────────────────────────────────────────────────
 
-    def _file(self) -> Writer:
+    def _submit(self, work: Callable[[sqlite3.Connection], T], *, urgent: bool = True) -> Future[T]:
         if self._writer is None or not self._writer.works:
             self._writer = writer_for(self.path)
-        return self._writer
-
-    def _submit(self, work: Callable[[sqlite3.Connection], T], *, urgent: bool = True) -> Future[T]:
-        return self._file().submit(work, urgent=urgent)
+        return self._writer.submit(work, urgent=urgent)
 
     def _without_secrets(self, end: RunEnd) -> RunEnd:
         secrets = tuple(self._secrets())
@@ -152,9 +150,19 @@ class SqliteJournal:
             raise claim.failure
         return claim
 
-    async def _add(self, run_id: str, happened: Sequence[Record], *, urgent: bool) -> None:
+    def _encoded(self, run_id: str, values: Sequence[Journaled | Intent]) -> list[Encoded]:
+        """What cannot be written leaves a gap, and so it ends the writing like a full disk."""
+        claim = self._claim(run_id)
         secrets = tuple(self._secrets())
-        written = [records.Written(one, codec.encode(one.value, secrets)) for one in happened]
+        try:
+            return [codec.encode(value, secrets) for value in values]
+        except SessionError as error:
+            claim.failure = error
+            raise
+
+    async def _add(self, run_id: str, happened: Sequence[Record], *, urgent: bool) -> None:
+        encoded = self._encoded(run_id, [one.value for one in happened])
+        written = [records.Written(*pair) for pair in zip(happened, encoded, strict=True)]
         await self._write(run_id, partial(records.add, written=written), urgent=urgent)
 
     async def _write(self, run_id: str, work: Callable[..., None], *, urgent: bool) -> None:

@@ -27,7 +27,7 @@ from glassloop.sessions.prose import visible
 from glassloop.sessions.timeline import RunInfo, Step, Timeline
 
 _LINE = 80
-_USER_HEADINGS = {"task": "Task", "steer": "Meanwhile", "follow_up": "Then"}
+_USER_HEADINGS = {"task": "Task", "steer": "Meanwhile", "follow_up": "Then", "example": "Example"}
 
 
 def render(timeline: Timeline) -> str:

@@ -11,6 +11,7 @@ from typing import Any
 
 from glassloop.core.entries import JSON
 from glassloop.core.secrets import MASK, SECRET_HEADERS, mask
+from glassloop.sessions.codec import spellings
 
 _SECRET_PARAMETER = re.compile(
     r"([?&](?:api[-_]?key|key|token|access[-_]?token|auth|secret|sig|signature|password)=)[^&#\s]+",
@@ -35,11 +36,7 @@ def address(url: str, secrets: Sequence[str]) -> str:
 def body(data: bytes, secrets: Sequence[str]) -> bytes:
     """The same bytes, or with `***` where a secret stood. Bytes that are no UTF-8 stay as they are."""
     text = data.decode("utf-8", "surrogateescape")
-    spelled = [
-        *secrets,
-        *(json.dumps(secret, ensure_ascii=ascii)[1:-1] for secret in secrets for ascii in (True, False)),
-    ]
-    masked = mask(text, spelled)
+    masked = mask(text, spellings(tuple(secrets)))
     if "data:" in masked:
         masked = _pieces(masked, secrets)
     return data if masked == text else masked.encode("utf-8", "surrogateescape")

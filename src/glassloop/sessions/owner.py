@@ -42,12 +42,15 @@ class Owner:
         return f"process {self.pid} on {self.host}"
 
 
+_TYPES = {"host": str, "pid": int, "started": str, "boot": str, "pids": str, "token": str}
+
+
 def from_text(text: str) -> Owner | None:
     """The owner that was stored; None if that is no owner."""
-    with suppress(ValueError, TypeError):
-        owner = Owner(**json.loads(text))
-        if owner.pid > 0 and "" not in (owner.host, owner.token):
-            return owner
+    with suppress(ValueError, RecursionError):
+        found = json.loads(text)
+        if isinstance(found, dict) and {name: type(one) for name, one in found.items()} == _TYPES:
+            return Owner(**found)
     return None
 
 

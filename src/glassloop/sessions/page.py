@@ -30,7 +30,7 @@ from glassloop.sessions.timeline import RunInfo, Step, Timeline
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'"
 
 _PICTURES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
-_SPOKEN = {"task": "Task", "steer": "Meanwhile", "follow_up": "Then"}
+_SPOKEN = {"task": "Task", "steer": "Meanwhile", "follow_up": "Then", "example": "Example"}
 _LONG = 1200
 
 

@@ -43,17 +43,31 @@ def prepare(path: Path) -> None:
 
 
 def _make_folder(folder: Path) -> None:
-    if not folder.exists():
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        folder.chmod(0o700)
+    """Missing folders up to this one, private, and on disk before anything in them is."""
+    if folder.exists():
+        return
+    _make_folder(folder.parent)
+    folder.mkdir(mode=0o700, exist_ok=True)
+    _sync(folder.parent)
 
 
 def _make_file(path: Path) -> None:
     flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
     try:
         os.close(os.open(path, flags, 0o600))
+        _sync(path.parent)
     except FileExistsError:
         check(path)
+
+
+def _sync(folder: Path) -> None:
+    """A new name in a folder survives a power cut only when the folder has been written too."""
+    with suppress(OSError):  # some file systems cannot, and need not
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
 
 
 def check(path: Path) -> None:

@@ -155,9 +155,9 @@ def _answer(connection: sqlite3.Connection, run_id: str, seq: int, decision: Dec
 
 def _set_title(connection: sqlite3.Connection, session_id: str, encoded: Encoded) -> None:
     """The first task, as it is stored: without its secrets."""
-    parts = json.loads(encoded.body).get("parts", ())
-    texts = [part["text"] for part in parts if isinstance(part.get("text"), str)]
-    title = " ".join(" ".join(texts)[: 4 * _TITLE].split())[:_TITLE]
+    texts = [part.get("text", "") for part in json.loads(encoded.body).get("parts", ())]
+    whole = [encoded.blobs[one["blob"]].decode("utf-8") if isinstance(one, dict) else one for one in texts]
+    title = " ".join(" ".join(whole)[: 4 * _TITLE].split())[:_TITLE]
     connection.execute(
         "UPDATE session SET title = ? WHERE session_id = ? AND title = ''", (title, session_id)
     )

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import closing
+from functools import cache
 
 from glassloop.core.errors import SessionError
 
@@ -82,18 +85,22 @@ _FIRST: Sequence[str] = (
 )
 
 MIGRATIONS: Sequence[Sequence[str]] = (_FIRST,)
-"""Step n leads from version n to n + 1. Released steps never change; what is new is a further step."""
+"""Step n leads from version n to n + 1. Released steps never change; what is new is a further step.
+
+A step may add tables and columns. It renames nothing: how SQLite rewrites a renamed table's statement depends
+on SQLite's version, and files are compared with what these statements make.
+"""
 
 VERSION = len(MIGRATIONS)
 
 
 def bring_up_to_date(connection: sqlite3.Connection) -> None:
     """Make the tables, or migrate older ones, in one transaction. Raises `SessionError` for a newer file."""
-    if _version(connection) == VERSION:
+    if version(connection) == VERSION:
         return
     connection.execute("BEGIN IMMEDIATE")
     try:
-        found = _version(connection)  # again: another process may have been faster
+        found = version(connection)  # again: another process may have been faster
         if found > VERSION:
             raise SessionError(
                 f"it was written by a newer Glassloop (schema {found}, this one knows {VERSION}): "
@@ -114,18 +121,42 @@ def bring_up_to_date(connection: sqlite3.Connection) -> None:
         raise
 
 
-def _version(connection: sqlite3.Connection) -> int:
-    """0 for an empty file. Raises `SessionError` for a file that is not ours or was tampered with."""
-    objects = dict(connection.execute("SELECT name, type FROM sqlite_master"))
+_OBJECTS = "SELECT name, type, sql FROM sqlite_master"
+
+
+def version(connection: sqlite3.Connection) -> int:
+    """The file's version; 0 for an empty one. Raises `SessionError` for one that is not ours or was tampered with."""
+    objects = {name: (kind, sql) for name, kind, sql in connection.execute(_OBJECTS)}
     if not objects:
         return 0
     (application,) = connection.execute("PRAGMA application_id").fetchone()
     if application != APPLICATION_ID or "meta" not in objects:
         raise SessionError("it is another program's database: name another file")
-    active = sorted(name for name, kind in objects.items() if kind in ("trigger", "view"))
-    if active:
-        raise SessionError(f"it holds {active[0]!r}, which Glassloop never makes: somebody changed the file")
     row = connection.execute("SELECT v FROM meta WHERE k = 'schema_version'").fetchone()
-    if row is None or not row[0].isdecimal():
+    if row is None or not re.fullmatch("[1-9][0-9]{0,8}", str(row[0])):
         raise SessionError("its schema version is missing: it is damaged")
-    return int(row[0])
+    found = int(row[0])
+    _check_unchanged(objects, _tables_of(found) if found <= VERSION else {})
+    return found
+
+
+def _check_unchanged(objects: Mapping[str, tuple[str, str]], tables: Mapping[str, str]) -> None:
+    """Our tables must be ours to the letter, and nothing may act by itself. What else people add is theirs."""
+    strange = [name for name, (kind, _) in objects.items() if kind in ("trigger", "view")]
+    strange += [name for name, sql in tables.items() if objects.get(name) != ("table", sql)]
+    if strange:
+        raise SessionError(f"its {min(strange)!r} is not as Glassloop makes it: somebody changed the file")
+
+
+@cache
+def _tables_of(version: int) -> Mapping[str, str]:
+    """The statement of each table at a version. The index keeps tables of its own, which are SQLite's business."""
+    with closing(sqlite3.connect(":memory:")) as connection:
+        for step in MIGRATIONS[:version]:
+            for statement in step:
+                connection.execute(statement)
+        return {
+            name: sql
+            for name, kind, sql in connection.execute(_OBJECTS)
+            if kind == "table" and not name.startswith(("words_", "sqlite_"))
+        }

@@ -16,7 +16,9 @@ from glassloop.core.errors import SessionError
 from glassloop.core.secrets import MASK, SECRET_HEADERS
 from glassloop.sessions import masking
 from glassloop.sessions.claiming import now_ms
-from glassloop.sessions.writer import Writer
+
+Submit = Callable[[Callable[[sqlite3.Connection], None]], "Future[None]"]
+"""Hands work to the thread that writes, with nobody waiting for it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,10 +66,10 @@ class WireLog:
     Nobody waits for it: an exchange is written together with the journal's next commit.
     """
 
-    def __init__(self, writer: Writer, run_id: str, secrets: Callable[[], Iterable[str]] = tuple) -> None:
+    def __init__(self, submit: Submit, run_id: str, secrets: Callable[[], Iterable[str]] = tuple) -> None:
         self.run_id = run_id
         self.failure: BaseException | None = None
-        self._writer = writer
+        self._submit = submit
         self._secrets = secrets
         self._open: _Open | None = None
         self._last: _Open | None = None
@@ -105,7 +107,7 @@ class WireLog:
                 secrets=secrets,
             )
             self._last = exchange
-            self._writer.submit(work, urgent=False).add_done_callback(partial(self._note, exchange))
+            self._submit(work).add_done_callback(partial(self._note, exchange))
         except Exception as failure:
             self.failure = failure
 

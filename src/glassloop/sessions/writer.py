@@ -55,10 +55,8 @@ class Writer:
         `urgent`: somebody waits for it. `work` may run twice: a transaction that fails for one is tried anew
         for each alone. Its errors are `SessionError`s.
         """
-        if os.getpid() != self._pid:
-            raise SessionError(
-                f"{self.path} was opened before this process was forked: open it again in the child"
-            )
+        if not self.works:
+            raise SessionError(f"{self.path} was closed, or opened by another process: open it again")
         job = _Job(work, urgent)
         job.future.set_running_or_notify_cancel()  # from now on it cannot be cancelled, whoever stops waiting
         self._jobs.put(job)

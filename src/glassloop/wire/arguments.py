@@ -106,6 +106,8 @@ def _value_of(text: str, schema: Mapping[str, JSON] | None) -> _Read:
         if unfenced != text
         else ()
     )
+    if len(unfenced) > relaxed.MAX_RELAXED and _QUOTED.match(unfenced) and strictjson.is_cut_off(unfenced):
+        return _Read(problem=_CUT_OFF)  # each rung would read it all, to find no end
     for rung in (_one_object, _relaxed, _xml):
         read = rung(unfenced, schema)
         if read is not None:
@@ -113,9 +115,15 @@ def _value_of(text: str, schema: Mapping[str, JSON] | None) -> _Read:
     return _Read(problem=_complaint(text, complaint))
 
 
+_QUOTED = re.compile(r'(?:[{\[]\s*)?"')
+_CUT_OFF = (
+    "The arguments were cut off before the JSON was complete, so the call did not run. Send a shorter call."
+)
+
+
 def _complaint(text: str, complaint: str) -> str:
     if strictjson.is_cut_off(text):
-        return "The arguments were cut off before the JSON was complete, so the call did not run. Send a shorter call."
+        return _CUT_OFF
     return f"The arguments are not valid JSON: {complaint}."
 
 

@@ -20,8 +20,14 @@ _EVERYDAY_WORDS = frozenset(
 
 _OUTPUT = (
     r"\b(?:completion|output|generated|new)[ _]?tokens\b|\bmax(?:imum)?[ _](?:output|new|completion)[ _]?\w*"
+    r"|\bmaximum tokens (?:you requested|value|parameter|setting)"
 )
-_NUMBER = re.compile(r"(?<![\w.\-])-?\d[\d,_]{0,14}(?:\.\d{1,9})?(?![\w])")
+_ALIASES = {
+    **dict.fromkeys(OUTPUT_LIMITS, _OUTPUT),
+    "response_format": r"\bjson[ _]mode\b|json_object|json_schema|structured outputs?",
+}
+"""What a field is also called; only looked for where no field is named."""
+_NUMBER = re.compile(r"(?<![\w.\-])-?(?:\d{1,3}(?:[,_]\d{3})+|\d{1,15})(?:\.\d{1,9})?(?![\w])")
 _TOOL_CHOICES = re.compile(
     r"['\"`]?\b(?:auto|none|any|required)\b['\"`]?(?:\s*(?:,|\||/|or|and|、|或)\s*(?:or\s+|and\s+)?['\"`]?\b(?:auto|none|any|required|function)\b['\"`]?)+"
 )
@@ -36,7 +42,9 @@ def option_steps(sent: Sent, text: str, *, param: str, is_refusal: bool) -> Iter
     text = _HINT.sub(" ", text)
     fields = [field for field in sent.options if field != "tool_choice" and _names(field, text, param)]
     if not fields:
-        fields = [field for field in OUTPUT_LIMITS if field in sent.options and re.search(_OUTPUT, text)]
+        fields = [
+            field for field, words in _ALIASES.items() if field in sent.options and re.search(words, text)
+        ]
     if not is_refusal and not re.search(REFUSED, text):
         return
     if len(fields) > 1:
@@ -95,6 +103,7 @@ def _names(field: str, text: str, param: str) -> bool:
         rf"^{name}(?::| is\b| must\b| should\b| cannot\b| can't\b)",
         rf"(?:parameter|field|argument|property|option)s? {name}\b",
         rf"\b{name} (?:parameter|field|argument|option)",
+        rf"\b{name}\s?[=>]",
     )
     return re.search("|".join(marks), text, re.MULTILINE) is not None
 

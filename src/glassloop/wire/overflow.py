@@ -8,7 +8,7 @@ from glassloop.wire.said import Said
 from glassloop.wire.vocabulary import near, pattern
 
 _SMALLEST_WINDOW = 128
-_N = r"(\d[\d,_]{0,14})(?![\d.]*\d*[a-z%])"
+_N = r"(?<!by )(\d[\d,_]{0,14})(?![\d.]*\d*[a-z%])"
 _LENGTH = (
     r"\bcontext\b|context_(?:length|window|size)|\bprompts?\b|\binputs?\b(?! should)|\bmessages\b|\bconversation\b|\bhistory\b"
     r"|(?:input|prompt|request|total)[ _]tokens?\b|\btoken (?:count|limit)\b|\btokens\b|上下文|输入|提示词"
@@ -43,6 +43,7 @@ _WINDOWS = tuple(
     for each in (
         rf">\s*{_N}\s*(?:max|$|,|\)|-|tokens)",
         rf"with {_N} max",
+        rf"(?:maximum|max\.?)\b[^\d\n]{{0,60}}\bof {_N}",
         rf"(?:<=?|≤|(?:less|fewer) than)\s*(?:\w+ \()?{_N}",
         rf"max_(?:seq|model|context|input)_len(?:gth)?\s*\(\s*{_N}",
         rf"(?:context|prompt|input|sequence)[ _](?:length|window|size|limit)\b[^\n]{{0,80}}?\bis {_N}",

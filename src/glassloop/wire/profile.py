@@ -59,6 +59,7 @@ class Profile:
     Tools
         names: `[A-Za-z0-9_-]{1,64}`, or "strict": a letter, then letters, digits and `_`, at most 48.
         max_tools: how many tools may be sent.
+        max_description: tools' descriptions are cut to so many characters.
         no_properties: an object schema without properties is sent as it is, or "omit": a tool without parameters
             is sent without `parameters`, and an object inside as a text that holds JSON.
         calls_need_tools: past calls are only taken along with `tools`; where none are sent, the past ones are
@@ -98,6 +99,7 @@ class Profile:
     images_in_tools: bool = False
     names: Names = "plain"
     max_tools: int | None = None
+    max_description: int | None = None
     no_properties: NoProperties = "keep"
     calls_need_tools: bool = False
     schema_diet: int = 0

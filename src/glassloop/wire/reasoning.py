@@ -103,14 +103,14 @@ _KINDS: Mapping[str, str] = {
 _MAX_ATTRIBUTES = 200
 _FLAGS = re.IGNORECASE | re.ASCII
 
+_TAG_STARTS = "<[◁"
 _NAMES = "|".join(sorted(map(re.escape, _WORDS), key=len, reverse=True))
-_ATTRIBUTES = rf"\s[^<>]{{0,{_MAX_ATTRIBUTES}}}"
+_ATTRIBUTES = rf"\s[^{re.escape(_TAG_STARTS)}>]{{0,{_MAX_ATTRIBUTES}}}"
 _TAG = re.compile(
     "|".join(sorted(map(re.escape, _KINDS), key=len, reverse=True)) + rf"|</?(?:{_NAMES}){_ATTRIBUTES}>",
     _FLAGS,
 )
 _UNFINISHED_ATTRIBUTES = re.compile(rf"</?(?:{_NAMES}){_ATTRIBUTES}\Z", _FLAGS)
-_TAG_STARTS = "<[◁"
 _PREFIXES = frozenset(tag[:length] for tag in _KINDS for length in range(1, len(tag)))
 _FENCES = ("```", "~~~")
 _QUOTES = "`'\"“‘"

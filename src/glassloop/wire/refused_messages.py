@@ -178,7 +178,10 @@ def _order_steps(sent: Sent, text: str) -> Iterator[Step]:
 
 ROLE_RULES = (
     Refusal(
-        pattern(near(r"\buser\b", r"\btool\b[^\n]{0,20}", 30)),
+        pattern(
+            near(r"\buser\b", r"\btool\b[^\n]{0,20}", 30),
+            near(r"\btool\b", r"(?:followed by|expect\w*|requires?|needs?) (?:an? )?assistant\b", 40),
+        ),
         lambda sent: sent.repeats and "tool" in sent.roles,
         always(("user_after_tool:fold", {"user_after_tool": "fold"})),
         pattern(r"alternat", _ENUMERATED),
@@ -187,7 +190,7 @@ ROLE_RULES = (
     Refusal(
         pattern(
             near(
-                r"\b(?:first|last) (?:message|role|turn)|final message|end(?:s|ing)? with|at the end",
+                r"\b(?:first|last) (?:message|role|turn)|final message|end(?:s|ing)? with|at the end|最后一[条个]",
                 r"\buser\b|assistant|prefix|prefill",
             ),
             near(r"\bassistant\b", r"\bprefill\w*"),

@@ -16,7 +16,7 @@ from glassloop.wire.vocabulary import MISSING, REFUSED, near, pattern
 
 _TOOLS = (
     r"(?<!no )(?:\btools?\b(?!_)(?:[ _-]?(?:use|usage|call(?:s|ing)?|parser))?"
-    r"|\bfunctions?\b(?:[ _-]?call(?:s|ing)?)?|工具|函数)"
+    r"|\bfunctions?(?:[ _-]?call(?:s|ing)?)?\b|工具|函数)"
 )
 _INSIDE_TOOLS = r"tools?\W{1,3}\d+|\btools?\[|functions?\W{1,3}\d+\W|messages?\W{0,2}[.\[]\W*\d"
 
@@ -26,7 +26,7 @@ _PROSE = frozenset(("not", "if", "then", "else", "contains", "deprecated"))
 
 
 def _names_keyword(keyword: str, text: str) -> bool:
-    word = re.escape(keyword.lower())
+    word = "_?".join(re.escape(part.lower()) for part in re.split(r"(?<=[a-z])(?=[A-Z])", keyword))
     mark = r"['\"`]" if keyword in _PROSE else ""
     return re.search(rf"(?<![a-z_]){mark}{word}{mark}(?![a-z_])", text) is not None
 
@@ -78,7 +78,30 @@ def _schemas_in(schema: Mapping[str, JSON]) -> Iterator[JSON]:
         yield from schema.get(key) or ()
 
 
+def _description_steps(sent: Sent, text: str) -> Iterator[Step]:
+    """The length that is named, else the usual one; then no descriptions inside parameters either."""
+    named = [int(each) for each in re.findall(r"(?<![\w.])\d{2,5}(?![\w.]\d)", text)]
+    longest = max(map(len, sent.descriptions))
+    cap = max((each for each in (*named, _USUAL_DESCRIPTION) if each < longest), default=None)
+    if cap is not None:
+        yield f"max_description:{cap}", {"max_description": cap}
+    yield "schema_diet:4", {"schema_diet": DEEPEST_DIET}
+
+
+_USUAL_DESCRIPTION = 1024
+
 RULES = (
+    Refusal(
+        pattern(
+            near(
+                r"\bdescriptions?\b",
+                r"too long|exceed\w*|max\w*|at most|no more than|longer than|超过|过长",
+                60,
+            )
+        ),
+        lambda sent: bool(sent.descriptions),
+        _description_steps,
+    ),
     Refusal(
         pattern(near(r"\btool_?config\b|\btools\b(?: (?:field|param\w*|array))?", MISSING, 60)),
         lambda sent: has_calls(sent) and not has_tools(sent),
@@ -129,14 +152,15 @@ RULES = (
     ),
     Refusal(
         pattern(
-            r"\bjson ?schema\b|\bschema\b|\$ref|\$defs|\$schema|any_?of\b|one_?of\b|all_?of\b|additionalproperties",
-            r"function_?declarations?|exclusivem(?:in|ax)imum|patternproperties",
-            r"(?:^|\n)tools?\W{1,3}\d",
+            r"\bjson ?schema\b|\bschema\b|\$ref|\$defs|\$schema|any_?of\b|one_?of\b|all_?of\b|additional_?properties",
+            r"function_?declarations?|exclusive_?m(?:in|ax)imum|pattern_?properties",
+            r"(?:^|\n|\bat |\bin )['\"`]?tools?\W{1,3}\d",
             r"['\"`]type['\"`] must be|parameters\W{1,3}(?:type|properties)\b",
             near(
                 r"\btools?\b|\bfunctions?\b|\bparameters\b",
                 r"(?<!additional )\bproperties\b|\benum\b|\bitems\b|\bformat\b|\bpattern\b|\bdefault\b|\bminimum\b"
-                r"|\bmaximum\b|m(?:in|ax)_?(?:length|items)|\bconst\b|\btitle\b|\bexamples?\b|\bnullable\b",
+                r"|\bmaximum\b|m(?:in|ax)_?(?:length|items)|\bconst\b|\btitle\b|\bexamples?\b|\bnullable\b"
+                r"|\btype (?:should|must|has to|cannot)",
                 120,
             ),
         ),
@@ -160,6 +184,7 @@ LAST_RULES = (
         pattern(
             near(_TOOLS, REFUSED, 50),
             r"(?:^|\n)(?:body\.)?(?:tools|functions): ",
+            r"(?:\bno|\blacks?|\bwithout) (?:native )?(?:tool|function)[ _-]?(?:use|usage|call\w*)",
             r"support(?:s|ing)? tool|--enable-auto-tool-choice|--tool-call-parser|--jinja|tool[_ ]call[_ ]parser",
             near(_TOOLS, r"\bjinja\b|\btemplate\b"),
         ),

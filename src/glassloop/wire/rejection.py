@@ -77,6 +77,12 @@ def _without_our_names(text: str, sent: Sent) -> str:
 
 _CONTINUED_LINE = re.compile(r"\n[ \t]+")
 """Validators put a field's name on one line and what is wrong with it, indented, on the next."""
+_SCRIPTS_MEET = re.compile(r"(?<=[\u4e00-\u9fff])(?=[a-z0-9_])|(?<=[a-z0-9_])(?=[\u4e00-\u9fff])")
+"""Chinese sets no spaces around a field's name, and rules look for whole words."""
+
+
+def _searched(text: str) -> str:
+    return _SCRIPTS_MEET.sub(" ", _CONTINUED_LINE.sub(": ", text.lower()))
 
 
 def judge(
@@ -99,7 +105,7 @@ def judge(
         words.code if inner and words.code is not None else status,
         {name.lower(): value for name, value in headers.items()},
         words,
-        _without_our_names(_CONTINUED_LINE.sub(": ", words.text.lower()), sent),
+        _without_our_names(_searched(words.text), sent),
         sent,
         now,
     )
@@ -159,8 +165,8 @@ def _shorter_answer(case: _Case, tokens: int, *, lasting: bool) -> Adapt | None:
 
 # ── throttling, outages ──────────────────────────────────────────────────────────────────────────────────────────
 
-_TRANSIENT = frozenset((408, 409, 425, 429, 499))
-_LIMITS = {409: 2, 499: 2}
+_TRANSIENT = frozenset((408, 409, 423, 425, 429, 499))
+_LIMITS = {409: 2, 423: 2, 499: 2}
 
 
 def _beyond_any_wait(case: _Case) -> Judgement | None:

@@ -39,7 +39,7 @@ def with_trailing_commas(text: str) -> JSON:
 
 def with_wrong_escapes(text: str) -> JSON:
     r"""Escapes that JSON lacks: `\'` is the quote; any other, as in `\d` or `C:\temp`, is a real backslash."""
-    return _if_changed(_ESCAPE.sub(_right_escape, text), text)
+    return _if_changed(_WRONG_ESCAPE.sub(_right_escape, text), text)
 
 
 def with_escaped_quotes(text: str) -> JSON:
@@ -118,7 +118,9 @@ _STRING_OR_ESCAPE = re.compile(
     STRING.pattern + r'|\\[nrt]|\\+"(?P<string>(?:[^"\\]++|\\(?!"))*+)\\+"', re.DOTALL
 )
 _CONTROL = re.compile(r"[\x00-\x1f]")
-_ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|.)?", re.DOTALL)
+_WRONG_ESCAPE = re.compile(
+    r'(?P<right>(?:[^\\]++|\\(?:u[0-9a-fA-F]{4}|["\\/bfnrt]))++)|\\(?P<escaped>.)?', re.DOTALL
+)
 _TEMPLATE_QUOTE = re.compile(r'<\|\\?"(?:\|>|>)|<escape>|<\|quote\|>')
 
 
@@ -129,12 +131,10 @@ def _unescaped_between(match: re.Match[str]) -> str:
 
 
 def _right_escape(match: re.Match[str]) -> str:
-    escaped = match[1] or ""
-    if escaped == "'":
-        return "'"
-    if len(escaped) == 5 or (escaped and escaped in '"\\/bfnrt'):
+    if match["right"] is not None:
         return match[0]
-    return "\\\\" + escaped
+    escaped = match["escaped"] or ""
+    return "'" if escaped == "'" else "\\\\" + escaped
 
 
 def _if_changed(mended: str, text: str, also: Callable[[str], JSON] | None = None) -> JSON:

@@ -222,13 +222,17 @@ def tool_json(tool: ToolSpec, profile: Profile) -> dict[str, JSON]:
     """One element of a request's `tools`."""
     function: dict[str, JSON] = {"name": wire_name(tool.name, profile.names)}
     if tool.description:
-        function["description"] = tool.description
+        function["description"] = _shortened(tool.description, profile.max_description)
     parameters = diet.parameters(tool.parameters, profile.schema_diet)
     if profile.no_properties == "omit":
         parameters = diet.without_empty_objects(parameters)
     if parameters:
         function["parameters"] = parameters
     return {"type": "function", "function": function}
+
+
+def _shortened(text: str, longest: int | None) -> str:
+    return text if longest is None or len(text) <= longest else f"{text[: longest - 1]}…"
 
 
 def _of_past_calls(entries: Sequence[Entry]) -> list[ToolSpec]:

@@ -31,6 +31,7 @@ class Sent:
     options: Mapping[str, JSON] = field(default_factory=dict)
     tools: tuple[str, ...] = ()
     schemas: tuple[Mapping[str, JSON], ...] = ()
+    descriptions: tuple[str, ...] = ()
     roles: frozenset[str] = frozenset()
     message_fields: frozenset[str] = frozenset()
     call_fields: frozenset[str] = frozenset()
@@ -62,6 +63,9 @@ class Sent:
             options={key: value for key, value in request.items() if key not in (*_ALWAYS, "tools")},
             tools=tuple(str(function.get("name")) for function in functions),
             schemas=tuple(function.get("parameters", {}) for function in functions),
+            descriptions=tuple(
+                function["description"] for function in functions if "description" in function
+            ),
             roles=frozenset(roles),
             message_fields=frozenset(key for message in messages for key in message),
             call_fields=frozenset(key for call in calls for key in call),

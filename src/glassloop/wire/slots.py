@@ -17,7 +17,6 @@ from glassloop.wire.calls import ARGUMENT_FIELDS, NAME_FIELDS, first_given, firs
 from glassloop.wire.fits import fits
 
 _READ_HERE = frozenset(("id", "index", "function", *NAME_FIELDS, *ARGUMENT_FIELDS))
-_STRUCTURE = re.compile(r'[{}\[\]]|"')
 _IN_STRING = re.compile(r'(?:[^"\\]++|\\.)*+("|\\?\Z)', re.DOTALL)
 
 
@@ -62,15 +61,13 @@ class _Slot:
                 self._escape = "\\" if match[1] == "\\" else ""
                 position = match.end()
                 continue
-            found = _STRUCTURE.search(text, position)
-            if found is None:
-                return
-            position = found.end()
-            if found[0] == '"':
-                self._in_string = True
-            else:
-                self._opened = True
-                self._depth += 1 if found[0] in "{[" else -1
+            quote = text.find('"', position)
+            end = quote if quote >= 0 else len(text)
+            opened = text.count("{", position, end) + text.count("[", position, end)
+            self._depth += opened - text.count("}", position, end) - text.count("]", position, end)
+            self._opened = self._opened or bool(opened)
+            self._in_string = quote >= 0
+            position = end + 1
 
     def add_name(self, piece: str, known: Collection[str]) -> None:
         """A name comes once, or again in full, or in pieces."""

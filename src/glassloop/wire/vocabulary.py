@@ -41,7 +41,11 @@ def named(field: str) -> str:
 UNREAD_CALL = pattern(
     r"tool_use_failed|failed to (?:call|parse)[^\n]{0,30}(?:function|tool)|(?:error|failure) parsing tool call",
     r"failed to parse input at pos|malformed_function_call",
-    near(r"\bmodel\b[^\n]{0,20}\b(?:produced|generated|returned|emitted|output)\b", r"invalid|malformed|unparsable", 40),
+    near(
+        r"\bmodel\b[^\n]{0,20}\b(?:produced|generated|returned|emitted|output)\b",
+        r"invalid|malformed|unparsable",
+        40,
+    ),
 )
 """The endpoint could not parse the call that its model wrote."""
 
@@ -57,13 +61,21 @@ CREDIT = pattern(
     r"insufficient[_ ](?:\w+[_ ])?(?:quota|balance|credits?|funds?)|(?:quota|balance|credits?|funds?) (?:is |are )?insufficient",
     near(
         r"\bcredits?\b|\bbalance\b|\bfunds\b",
-        r"exhausted|depleted|run out|ran out|used up|too low|negative|not enough|out of|more|zero",
+        r"exhausted|depleted|run out|ran out|used up|too low|negative|not enough|out of|more|zero|\bno\b",
         40,
     ),
+    near(
+        r"\bquota\b|free (?:tier|trial|plan)|\ballowance\b", r"not enough|exhausted|used up|ended|expired", 40
+    ),
+    r"\bunpaid\b|past due|key limit exceeded",
     r"\bbilling\b|payment[_ ]required|arrear|overdue|exceeded your current quota|spend(?:ing)? limit|hard limit",
     r"(?:account|service|subscription|plan)\b[^\n]{0,30}\b(?:has been|is|was) (?:paused|suspended|frozen|deactivated|terminated)",
-    near(r"(?:spend\w*|set|budget|inference|monthly|plan'?s?) (?:\w+ )?(?:limit|allowance|cap)\b", r"reached|exceeded|exhausted", 40),
-    r"budget (?:has been )?exceeded|余额|欠费|充值|quota[^\n]{0,30}(?:exhausted|used up)|access_terminated|额度",
+    near(
+        r"(?:spend\w*|set|budget|inference|monthly|plan'?s?) (?:\w+ )?(?:limit|allowance|cap)\b",
+        r"reached|exceeded|exhausted",
+        40,
+    ),
+    r"budget (?:has been )?exceeded|余额|欠费|充值|access_terminated|额度",
 )
 """No money or quota left."""
 
@@ -93,7 +105,13 @@ VAGUE = pattern(
 
 FILTERED = pattern(
     r"content[_ -]?(?:filter|policy|management|moderation|violation)|data_?inspection|responsible ?ai|\bflagged\b|\bmoderation\b",
-    r"inappropriate|sensitive (?:content|words?|information)|unsafe content|prohibited (?:content|use)|safety (?:system|filter|reasons|checks?|settings)",
+    r"inappropriate|sensitive (?:content|words?|information)|unsafe content|prohibited[ _](?:content|use)|safety (?:system|filter|reasons|checks?|settings)",
+    near(r"\bguardrails?\b", r"block\w*|interven\w*|reject\w*|violat\w*|trigger\w*", 60),
+    near(
+        r"\bcontent\b|\brequest\b|\binput\b|\bprompt\b|\boutput\b",
+        r"(?:exists?|high|considered)[ _]risk|\brisk(?:y| control)|\bnew_sensitive\b",
+        60,
+    ),
     r"usage polic(?:y|ies)|violat\w+[^\n]{0,40}polic(?:y|ies)|违规|敏感|不安全|风险内容",
 )
 """A content filter."""
@@ -109,7 +127,11 @@ KEY = pattern(
 """The key is missing, wrong or not allowed."""
 
 UNKNOWN_MODEL = pattern(
-    r"model_?not_?(?:found|supported)|requested model is not supported|(?:unknown|invalid|no such|non-?existent|unrecogni[sz]ed)[ _]model\b(?! parameter)|not a valid model",
+    r"model_?not_?(?:found|supported)|unsupported_?model|requested model is not supported|deployment_?not_?found"
+    r"|(?:^|\n|[.:] )(?:the )?(?:requested |specified )?model:? ['\"`]?[\w./:-]+['\"`]? is not supported\s*(?:\.|$|\n|\bon\b|\bby\b|\bat\b)"
+    r"|\bmodel (?:id|identifier|name)\b[^\n]{0,20}(?:invalid|unknown|not found)|(?:could not|cannot|can't|did not) find (?:the )?model"
+    r"|not found (?:the )?model|\bmodel\b[^\n]{0,30}end[ -]of[ -]life|no models? (?:is |are )?(?:currently )?loaded|load a model first"
+    r"|(?:unknown|invalid|no such|non-?existent|unrecogni[sz]ed)[ _]model\b(?! parameter)|not a valid model",
     r"\bmodel\b[^\n]{0,120}?(?:does not exist|doesn't exist|not exist|(?<!tool )not found|no longer available|was deprecated|has been (?:deprecated|decommissioned|retired|removed)|is not available|not available|isn't available|not loaded|not served|is not supported by (?:any|this) provider)",
     r"no (?:available )?(?:channel|endpoints?|providers?|deployment|distributor)s?[^\n]{0,30}(?:found |available )?for (?:the |this )?(?:model|[\w./-]+/)",
     r"deployment[^\n]{0,40}does not exist|(?:does not|do not) have access to[^\n]{0,20}model|模型[^\n]{0,40}(?:不存在|未找到|无效|无可用|已下线)|无可用渠道",

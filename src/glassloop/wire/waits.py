@@ -26,14 +26,19 @@ _ONE = (
 _DURATION = re.compile(_ONE, re.IGNORECASE)
 _DURATIONS = re.compile(rf"\s*(?:{_ONE}[\s,]*(?:and\s+)?)+", re.IGNORECASE)
 _IN_WORDS = re.compile(
-    r"(?:(?:try(?:\s+your\s+request)?\s+again|retry(?:\s+your\s+request)?|retry[_ -]?after|wait(?:ing)?|resets?)"
-    r"\s*(?:in|after|for|at\s+least|about|:|=)*\s*|请(?:在|等待)?\s*)(?:at\s+least\s+|about\s+)?"
-    rf"((?:{_ONE}[\s,]*(?:and\s+)?)+|\d+(?:\.\d+)?)",
+    r"(?:(?:try(?:\s+your\s+request)?\s+again|retry(?:\s+your\s+request)?|retry[_ -]?after|wait(?:ing)?|resets?"
+    r"|available(?:\s+again)?|cool-?down)(?:\s+later)?,?"
+    r"\s*(?:in|after|for|at\s+least|about|:|=|\s)*\s*|请(?:在|等待)?\s*)(?:at\s+least\s+|about\s+)?"
+    rf"(\d+(?::\d\d){{1,2}}|(?:{_ONE}[\s,]*(?:and\s+)?)+|\d+(?:\.\d+)?)",
     re.IGNORECASE,
 )
 _BODY_FIELDS = re.compile(
-    r"retry[_-]?(?:after|delay|in)(?:[_-]?(ms|milliseconds|s|sec|seconds))?", re.IGNORECASE
+    r"(?:retry[_-]?(?:after|delay|in)|resets?[_-]?(?:after|in|at)|reset[_-]?time|estimated_time)"
+    r"(?:[_-]?(ms|milliseconds|s|sec|seconds))?",
+    re.IGNORECASE,
 )
+_LIMITS = re.compile(r"(?:^|[\s,;])(reset|remaining|t|r)\s*=\s*(\d{1,12})")
+"""The one `RateLimit` header in its two forms: `remaining=0, reset=9` and `"name";r=0;t=9`."""
 _RESET = re.compile(
     r"(?:x-)?(?:[a-z]+-)?ratelimit-(?:[a-z]+-)*?reset(?:-(?P<a>.+))?|(?:[a-z]+-)?ratelimit-(?P<b>.+)-reset"
 )
@@ -50,7 +55,7 @@ def wait_of(headers: Mapping[str, str], payload: JSON, text: str, now: float) ->
     found = (
         _number(lower.get("retry-after-ms"), 0.001),
         _moment(lower.get("retry-after", ""), now),
-        next(_in_body(payload), None),
+        next(_in_body(payload, now), None),
         in_words(text),
         _reset(lower, now),
     )
@@ -63,7 +68,17 @@ def in_words(text: str) -> float | None:
     if not (match := _IN_WORDS.search(text)):
         return None
     named = match.group(1)
+    if ":" in named:
+        return _clock(named)
     return _duration(named) if _DURATION.search(named) else _number(named, 1.0)
+
+
+def _clock(text: str) -> float:
+    """ "1:30" or "00:01:30" in seconds."""
+    seconds = 0.0
+    for part in text.split(":"):
+        seconds = seconds * 60 + float(part)
+    return seconds
 
 
 def _duration(text: str) -> float | None:
@@ -87,9 +102,7 @@ def _moment(text: str, now: float) -> float | None:
     if value is None:
         duration = _duration(text)
         return duration if duration is not None else _date(text, now, None)
-    if value > _MILLISECONDS_SINCE_1970:
-        return value / 1000 - now
-    return value - now if value > _SECONDS_SINCE_1970 else value
+    return value / _scale(value) - now if value > _SECONDS_SINCE_1970 else value
 
 
 def _date(text: str, now: float, default: float | None) -> float | None:
@@ -117,6 +130,9 @@ def _reset(headers: Mapping[str, str], now: float) -> float | None:
         if match and (wait := _moment(value, now)) is not None:
             remaining = headers.get(name.replace("reset", "remaining"))
             waits.append((wait, _number(remaining, 1.0) == 0))
+    said = dict(_LIMITS.findall(headers.get("ratelimit", "")))
+    if reset := said.get("reset", said.get("t")):
+        waits.append((float(reset), said.get("remaining", said.get("r")) == "0"))
     used_up = [wait for wait, empty in waits if empty]
     if used_up:
         return max(used_up)
@@ -130,17 +146,20 @@ def _carried(payload: JSON) -> Iterator[tuple[str, str]]:
             yield from ((str(name), str(each)) for name, each in value.items())
 
 
-def _in_body(payload: JSON) -> Iterator[float]:
+def _scale(value: float) -> float:
+    return 1000.0 if value > _MILLISECONDS_SINCE_1970 else 1.0
+
+
+def _in_body(payload: JSON, now: float) -> Iterator[float]:
     for key, value in walk(payload):
         match = _BODY_FIELDS.fullmatch(key)
         if not match or isinstance(value, bool):
             continue
         unit = 0.001 if (match.group(1) or "").startswith("m") else 1.0
         if isinstance(value, (int, float)) and math.isfinite(value):
-            yield value * unit
+            yield value * unit if value < _SECONDS_SINCE_1970 else value / _scale(value) - now
         elif isinstance(value, str):
-            wait = _number(value, unit)
-            wait = _duration(value) if wait is None else wait
+            wait = _moment(value, now) if unit == 1.0 else _number(value, unit)
             if wait is not None:
                 yield wait
 
