@@ -27,12 +27,18 @@ def loop() -> asyncio.AbstractEventLoop:
     with _lock:
         if _loop is None or _pid != os.getpid():
             _loop, _pid = asyncio.new_event_loop(), os.getpid()
-            threading.Thread(target=_loop.run_forever, name="glassloop", daemon=True).start()
-            atexit.register(_stop, _loop, _pid)
+            thread = threading.Thread(target=_serve, args=(_loop,), name="glassloop", daemon=True)
+            thread.start()
+            atexit.register(_stop, _loop, _pid, thread)
         return _loop
 
 
-def _stop(running: asyncio.AbstractEventLoop, pid: int) -> None:
+def _serve(running: asyncio.AbstractEventLoop) -> None:
+    running.run_forever()
+    running.close()
+
+
+def _stop(running: asyncio.AbstractEventLoop, pid: int, thread: threading.Thread) -> None:
     """At exit: end what still runs, so that no socket is torn down by the garbage collector."""
     if pid != os.getpid() or running.is_closed():
         return
@@ -42,6 +48,7 @@ def _stop(running: asyncio.AbstractEventLoop, pid: int) -> None:
     except (concurrent.futures.TimeoutError, concurrent.futures.CancelledError):
         return
     running.call_soon_threadsafe(running.stop)
+    thread.join(timeout=2)
 
 
 async def _cancel_all() -> None:

@@ -23,6 +23,9 @@ from glassloop.run import Driver
 
 T = TypeVar("T", default=str)
 
+_driving: set[asyncio.Task[None]] = set()
+"""What is being driven. An event loop holds its tasks weakly: a run that nobody holds would be torn apart."""
+
 
 @dataclass(frozen=True, slots=True)
 class Result(Generic[T]):
@@ -92,6 +95,8 @@ class Run(Generic[T]):
         if self._cancelled:
             self._driver.cancel()
         self._task = asyncio.create_task(self._drive(self._driver))
+        _driving.add(self._task)
+        self._task.add_done_callback(_driving.discard)
         return self
 
     async def __aexit__(

@@ -10,10 +10,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from tests.builtin.sandboxed import living, nothing_left
 
 from glassloop.tools.builtin.process import Child, Ended, Limits, environment, limited, run
 from glassloop.tools.builtin.process_output import HEAD, TAIL
-from tests.builtin.sandboxed import living, nothing_left
 
 
 def quiet(text: str) -> None:
@@ -21,7 +21,11 @@ def quiet(text: str) -> None:
 
 
 async def ran(
-    script: str, place: Path, seconds: float = 20, progress: Callable[[str], None] = quiet, limits: Limits | None = None
+    script: str,
+    place: Path,
+    seconds: float = 20,
+    progress: Callable[[str], None] = quiet,
+    limits: Limits | None = None,
 ) -> Ended:
     argv = limited(["bash", "-c", script], limits or Limits(processes=None), seconds)
     child = Child(tuple(argv), place, environment(place))
@@ -69,7 +73,15 @@ def test_people_see_output_while_the_command_runs(tmp_path: Path) -> None:
 
 
 def test_the_environment_is_built_from_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("OPENAI_API_KEY", "SSH_AUTH_SOCK", "GIT_SSH_COMMAND", "BASH_ENV", "ENV", "PYTHONPATH", "LD_PRELOAD"):
+    for name in (
+        "OPENAI_API_KEY",
+        "SSH_AUTH_SOCK",
+        "GIT_SSH_COMMAND",
+        "BASH_ENV",
+        "ENV",
+        "PYTHONPATH",
+        "LD_PRELOAD",
+    ):
         monkeypatch.setenv(name, "sk-secret")
     ended = asyncio.run(ran("env; cat /proc/self/environ", tmp_path))
     assert "sk-secret" not in ended.output
@@ -91,7 +103,7 @@ LIMITED = {
 
 @pytest.mark.parametrize(("limits", "code", "error"), LIMITED.values(), ids=LIMITED)
 def test_a_child_gets_no_more_than_its_limits(limits: Limits, code: str, error: str, tmp_path: Path) -> None:
-    ended = asyncio.run(ran(f"{sys.executable} -c \"{code}\"", tmp_path, limits=limits))
+    ended = asyncio.run(ran(f'{sys.executable} -c "{code}"', tmp_path, limits=limits))
     assert error in ended.output
     assert ended.code == 1
 

@@ -12,10 +12,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.builtin.sandboxed import called, needs_bubblewrap, nothing_left
 
-from glassloop.core.entries import ToolResult
+from glassloop.core.entries import ToolCall, ToolResult
 from glassloop.core.tools import Decision, Verdict
 from glassloop.tools import builtin
+from glassloop.tools.builtin import python_monty
 from glassloop.tools.builtin.calculator import calculator
 from glassloop.tools.builtin.python import code_mode_tool
 from glassloop.tools.builtin.python_calls import MAX_CALLS, MAX_LINE, Border, functions_of
@@ -23,7 +25,6 @@ from glassloop.tools.builtin.sandbox_place import place_from
 from glassloop.tools.context import ToolContext
 from glassloop.tools.tool import Tool, tool
 from glassloop.tools.toolbox import Toolbox
-from tests.builtin.sandboxed import called, needs_bubblewrap, nothing_left
 
 needs_monty = pytest.mark.skipif(
     importlib.util.find_spec("pydantic_monty") is None, reason="pydantic-monty is not installed"
@@ -73,7 +74,11 @@ FAILS = {
     "too much memory": ("x = bytearray(10 * 2**30)", "", "MemoryError"),
     "no key": ("import os\nos.environ['OPENAI_API_KEY']", "", "KeyError"),
     "no file outside": ("open('/etc/passwd')", "", "FileNotFoundError"),
-    "no network": ("import socket\nsocket.create_connection(('192.0.2.1', 80), 5)", "", "Network is unreachable"),
+    "no network": (
+        "import socket\nsocket.create_connection(('192.0.2.1', 80), 5)",
+        "",
+        "Network is unreachable",
+    ),
     "no input": ("input()", "", "EOFError"),
 }
 
@@ -113,8 +118,6 @@ def test_the_project_is_writable_and_its_modules_are_not_imported_unasked(projec
 
 def test_code_is_always_asked_about_in_full(project: Path) -> None:
     made = builtin.load("python", {"files_root": str(project)})[0]
-    from glassloop.core.entries import ToolCall
-
     verdict = Toolbox([made]).prepare(ToolCall("c1", "run_python", {"code": "import os\nos.remove('x')"}))
     assert verdict.outcome == "ask"
     assert "os.remove('x')" in verdict.text
@@ -133,13 +136,13 @@ def test_without_a_sandbox_and_the_embedded_interpreter_nothing_runs(
 
 
 EMBEDDED = {
-    "print('hi')\n1 + 1": ["ended", "hi\n2\n"],
-    "1 / 0": ["failed", "ZeroDivisionError"],
-    "x = (": ["failed", "SyntaxError"],
-    "open('/etc/passwd').read()": ["failed", "PermissionError"],
-    "while True: pass": ["failed", "TimeoutError"],
-    "'x' * 10**10": ["failed", "MemoryError"],
-    "import subprocess": ["failed", "ModuleNotFoundError"],
+    "print('hi')\n1 + 1": ["exit code 0", "hi\n2\n"],
+    "1 / 0": ["exit code 1", "line 1", "ZeroDivisionError"],
+    "x = (": ["exit code 1", "SyntaxError"],
+    "open('/etc/passwd').read()": ["exit code 1", "PermissionError"],
+    "while True: pass": ["exit code 1", "TimeoutError"],
+    "'x' * 10**10": ["exit code 1", "MemoryError"],
+    "import subprocess": ["exit code 1", "ModuleNotFoundError"],
 }
 
 
@@ -149,9 +152,27 @@ def test_without_a_sandbox_code_runs_in_the_embedded_interpreter(
     code: str, words: list[str], project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("glassloop.tools.builtin.sandbox_place.candidates", list)
-    text = ran(project, code, timeout=1).text
-    assert "embedded interpreter without files and network]" in text
-    assert all(word in text for word in words)
+    with nothing_left(project):
+        text = ran(project, code, timeout=1).text
+    assert text.split("]")[0].endswith("embedded interpreter without files and network")
+    assert [word for word in words if word not in text] == []
+
+
+@needs_monty
+def test_the_embedded_interpreter_ends_with_a_cancel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    begun = asyncio.Event()
+
+    async def cancelled() -> None:
+        code = "print('begun')\nwhile True: pass"
+        running = asyncio.create_task(python_monty.run(code, 60, lambda text: begun.set()))
+        await begun.wait()
+        running.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await running
+
+    with nothing_left(tmp_path):
+        asyncio.run(cancelled())
 
 
 # ── code mode ────────────────────────────────────────────────────────────────────────────────────────
@@ -229,7 +250,9 @@ def test_one_turn_does_twenty_calls_in_order(desk: Desk, project: Path) -> None:
 
 
 @needs_bubblewrap
-def test_each_call_that_needs_it_is_asked_about_and_one_no_stops_only_that_one(desk: Desk, project: Path) -> None:
+def test_each_call_that_needs_it_is_asked_about_and_one_no_stops_only_that_one(
+    desk: Desk, project: Path
+) -> None:
     desk.answer = lambda verdict: Decision(verdict.call.id, "bob" not in verdict.text, "not bob")
     code = (
         "for to in ('ann', 'bob', 'cy'):\n"
@@ -274,7 +297,7 @@ def test_what_a_tool_says_is_text_and_its_failure_an_exception(desk: Desk, proje
 @needs_bubblewrap
 def test_the_time_in_which_a_person_thinks_does_not_count(desk: Desk, project: Path) -> None:
     async def thinking(verdict: Verdict) -> bool:
-        await asyncio.sleep(1.5)
+        await asyncio.sleep(1.2)
         return True
 
     desk.answer = thinking
@@ -405,5 +428,7 @@ def test_code_that_floods_the_border_is_cut_off(desk: Desk, project: Path) -> No
 
 def test_the_childs_program_needs_nothing_but_the_standard_library() -> None:
     path = Path(builtin.__file__).with_name("python_child.py")
-    imported = {line.split()[1] for line in path.read_text().splitlines() if line.startswith(("import ", "from "))}
+    imported = {
+        line.split()[1] for line in path.read_text().splitlines() if line.startswith(("import ", "from "))
+    }
     assert imported <= sys.stdlib_module_names

@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests.builtin.sandboxed import needs_bubblewrap, nothing_left
 
 from glassloop.core.errors import ConfigError
 from glassloop.tools.builtin import sandbox as sandboxes
@@ -21,7 +22,6 @@ from glassloop.tools.builtin.sandbox_bubblewrap import wrapper
 from glassloop.tools.builtin.sandbox_confines import Confines, Guards, guarded
 from glassloop.tools.builtin.sandbox_place import Job, Place, place_from, search_path
 from glassloop.tools.builtin.sandbox_seatbelt import wrap as seatbelt
-from tests.builtin.sandboxed import needs_bubblewrap, nothing_left
 
 
 def inside(root: Path, script: str, seconds: float = 20, **options: str) -> Ended:
@@ -57,7 +57,16 @@ def test_the_project_can_be_written_and_what_is_written_stays(project: Path) -> 
     assert (project / "a" / "b").read_text() == "hi\n"
 
 
-UNSEEN = ["/etc/passwd", "/etc/shadow", "/home", "/var", "/run/docker.sock", "/var/run/docker.sock", "/mnt", "/sys"]
+UNSEEN = [
+    "/etc/passwd",
+    "/etc/shadow",
+    "/home",
+    "/var",
+    "/run/docker.sock",
+    "/var/run/docker.sock",
+    "/mnt",
+    "/sys",
+]
 
 
 @needs_bubblewrap
@@ -124,7 +133,9 @@ def test_a_key_file_at_the_top_of_the_project_is_not_shown(project: Path) -> Non
     (project / ".env").write_text("KEY=sk-secret")
     (project / ".ssh").mkdir()
     (project / ".ssh" / "id").write_text("sk-secret")
-    ended = inside(project, "cat .env; cat .ssh/id; cp .env x; ln .env y; mv .env z; rm -f .env; echo evil > .env")
+    ended = inside(
+        project, "cat .env; cat .ssh/id; cp .env x; ln .env y; mv .env z; rm -f .env; echo evil > .env"
+    )
     assert "sk-secret" not in ended.output
     assert (project / ".env").read_text() == "KEY=sk-secret"
     assert not list(project.glob("[xyz]"))
@@ -183,7 +194,10 @@ def test_a_repository_cannot_be_sent_elsewhere_for_its_settings(repository: Path
 @pytest.mark.parametrize("name", [".env", ".git", "glassloop.toml"])
 def test_a_protected_place_that_is_a_link_cannot_be_guarded_so_nothing_runs(name: str, project: Path) -> None:
     (project / name).symlink_to("elsewhere")
-    with pytest.raises(Refused, match="is a symbolic link, and a sandbox cannot guard one"), guarded(root_at(project)):
+    with (
+        pytest.raises(Refused, match="is a symbolic link, and a sandbox cannot guard one"),
+        guarded(root_at(project)),
+    ):
         pass
 
 
@@ -261,8 +275,12 @@ def test_a_bomb_of_processes_is_stopped_and_all_of_it_is_gone(project: Path) -> 
 
 
 @needs_bubblewrap
-@pytest.mark.parametrize("script", ["setsid setsid sleep 60 & sleep 60", "env -i setsid sleep 60 & exec sleep 60"])
-def test_nothing_escapes_from_the_sandbox_by_leaving_its_group_or_environment(script: str, project: Path) -> None:
+@pytest.mark.parametrize(
+    "script", ["setsid setsid sleep 60 & sleep 60", "env -i setsid sleep 60 & exec sleep 60"]
+)
+def test_nothing_escapes_from_the_sandbox_by_leaving_its_group_or_environment(
+    script: str, project: Path
+) -> None:
     with nothing_left(project):
         assert inside(project, script, seconds=0.5).out_of_time
 
@@ -272,9 +290,11 @@ def test_nothing_escapes_from_the_sandbox_by_leaving_its_group_or_environment(sc
 
 def broken(root: Path, monkeypatch: pytest.MonkeyPatch, program: str | None) -> Place:
     """A place on a machine where bubblewrap is this program, or is not installed."""
-    found = [] if program is None else [
-        sandboxes.Sandbox("bubblewrap", wrapper(program, ()), guarded, isolated=True)
-    ]
+    found = (
+        []
+        if program is None
+        else [sandboxes.Sandbox("bubblewrap", wrapper(program, ()), guarded, isolated=True)]
+    )
     monkeypatch.setattr("glassloop.tools.builtin.sandbox_place.candidates", lambda: found)
     return place_from({"files_root": str(root)})
 
@@ -286,11 +306,15 @@ def test_where_none_is_installed_the_reason_and_the_way_out_are_told(
         asyncio.run(broken(project, monkeypatch, None).sandbox())
 
 
-def test_one_that_is_installed_but_cannot_start_is_none(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_that_is_installed_but_cannot_start_is_none(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     failing = project.parent / "bwrap"
     failing.write_text("#!/bin/sh\necho 'bwrap: setting up uid map: Permission denied' >&2\nexit 1\n")
     failing.chmod(0o755)
-    with pytest.raises(NoSandbox, match=r"bubblewrap: bwrap: setting up uid map: Permission denied.*Nothing ran"):
+    with pytest.raises(
+        NoSandbox, match=r"bubblewrap: bwrap: setting up uid map: Permission denied.*Nothing ran"
+    ):
         asyncio.run(broken(project, monkeypatch, str(failing)).sandbox())
     with pytest.raises(NoSandbox, match="No such file"):
         asyncio.run(broken(project, monkeypatch, "/nowhere/bwrap").sandbox())
@@ -336,6 +360,6 @@ def test_a_seatbelt_profile_names_paths_only_by_parameter(project: Path) -> None
     profile = words[words.index("-p") + 1]
     assert "allow default" not in profile
     assert "network" not in profile
-    assert profile.index("(deny file-write* (subpath (param \"FIXED0\")))") > profile.index('"WRITE0"')
+    assert profile.index('(deny file-write* (subpath (param "FIXED0")))') > profile.index('"WRITE0"')
     assert f"FIXED0={project}/.mcp.json" in words
     assert words[-1] == "ls"

@@ -8,6 +8,7 @@ import tempfile
 from pathlib import Path
 
 import pytest
+from tests.builtin.sandboxed import called, living, needs_bubblewrap, nothing_left
 
 from glassloop.core.entries import ToolCall
 from glassloop.tools import builtin
@@ -15,7 +16,6 @@ from glassloop.tools.builtin.shell import MAX_SECONDS, within_limits
 from glassloop.tools.context import ToolContext
 from glassloop.tools.tool import Tool
 from glassloop.tools.toolbox import Toolbox
-from tests.builtin.sandboxed import called, living, needs_bubblewrap, nothing_left
 
 
 @pytest.fixture
@@ -66,7 +66,9 @@ def test_the_working_folder_lasts_and_nothing_else_does(run_command: Tool) -> No
     assert results[3].endswith("sub/deep\n")
 
 
-@pytest.mark.parametrize("way_out", ["cd /", "cd ..", "cd /usr/bin", "ln -s / out; cd out", "rmdir sub/deep; cd sub/deep"])
+@pytest.mark.parametrize(
+    "way_out", ["cd /", "cd ..", "cd /usr/bin", "ln -s / out; cd out", "rmdir sub/deep; cd sub/deep"]
+)
 def test_the_working_folder_stays_inside_the_project(way_out: str, run_command: Tool, project: Path) -> None:
     assert texts(run_command, way_out, "pwd")[1].split("\n")[1] == str(project)
 
@@ -132,7 +134,9 @@ def test_the_time_that_a_model_asks_for_is_capped(asked: int, given: int) -> Non
     assert within_limits(asked) == given
 
 
-@pytest.mark.parametrize(("command", "why"), [("", "empty"), (" \n", "empty"), ("a\0b", "NUL"), ("x" * 20_001, "at most")])
+@pytest.mark.parametrize(
+    ("command", "why"), [("", "empty"), (" \n", "empty"), ("a\0b", "NUL"), ("x" * 20_001, "at most")]
+)
 def test_what_is_no_command_is_refused_with_a_reason(command: str, why: str, project: Path) -> None:
     result = asyncio.run(called(shell(project, sandbox="none"), command=command))
     assert result.state == "error"
@@ -141,7 +145,9 @@ def test_what_is_no_command_is_refused_with_a_reason(command: str, why: str, pro
 
 def test_output_is_shown_to_people_while_it_comes(run_command: Tool) -> None:
     told: list[str] = []
-    asyncio.run(called(run_command, ToolContext(progress=told.append), command="echo one; sleep 0.3; echo two"))
+    asyncio.run(
+        called(run_command, ToolContext(progress=told.append), command="echo one; sleep 0.3; echo two")
+    )
     assert "".join(told) == "one\ntwo\n"
 
 

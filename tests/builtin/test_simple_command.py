@@ -6,7 +6,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from glassloop.tools.builtin.simple_command import (
@@ -122,7 +122,8 @@ def test_whatever_a_shell_would_read_as_more_than_words_is_not_simple(text: str)
 NASTY = st.text(st.sampled_from("ab-=:~#'\"\\ \t|;&$`(){}[]*?!<>\n^%@,./+é日"), max_size=12)
 
 
-@given(st.lists(NASTY, min_size=1, max_size=20))
+@settings(max_examples=40)
+@given(st.lists(NASTY, min_size=20, max_size=40))
 def test_bash_reads_the_same_words_in_whatever_is_simple(texts: list[str]) -> None:
     commands = {text: words for text in texts if (words := simple_words(text)) is not None}
     script = "told() { printf '%s\\0' \"$@\"; printf '\\1'; }\n"
@@ -177,7 +178,9 @@ def test_a_rule_covers_exactly_its_words_and_more_only_where_it_says_so(
     assert allows(command_rule(rule), words) is covered
 
 
-@pytest.mark.parametrize("text", ["", "...", "git ... status", "git status; id", "git *", "PAGER=x git", "cd x"])
+@pytest.mark.parametrize(
+    "text", ["", "...", "git ... status", "git status; id", "git *", "PAGER=x git", "cd x"]
+)
 def test_a_rule_that_no_simple_command_could_match_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="is no rule for a command"):
         command_rule(text)
@@ -210,7 +213,7 @@ SHOWN = {
     "echo $'\\'' ; rm x ; echo ''": ["echo $'\\", "rm x", "echo"],
     "# it's\nrm x\n# it's": ["# it's", "rm x", "# it's"],
     "cat <<E\nit's\nE\nrm x\necho 'a'": ["cat <<E", "it's", "E", "rm x", "echo 'a"],
-    "\"$( \" ' \" )\" ; rm x ; echo \"'\"": ["rm x", "echo"],
+    '"$( " \' " )" ; rm x ; echo "\'"': ["rm x", "echo"],
 }
 
 
@@ -225,6 +228,8 @@ def test_a_bad_command_after_sixty_harmless_ones_is_shown_like_them() -> None:
     assert simple_words(text) is None
 
 
-@given(st.text(st.sampled_from("ab'\"\\$`()#;|&\n <{}"), max_size=20), st.sampled_from([";", "\n", "&&", "|"]))
+@given(
+    st.text(st.sampled_from("ab'\"\\$`()#;|&\n <{}"), max_size=20), st.sampled_from([";", "\n", "&&", "|"])
+)
 def test_a_command_that_bash_would_run_is_never_hidden(before: str, operator: str) -> None:
     assert any("marker" in command for command in commands_in(f"{before}{operator}marker x"))

@@ -86,10 +86,10 @@ def test_a_meter_takes_the_servers_word_within_reason_and_starts_anew_when_histo
     ],
 )
 def test_known_key_shapes_are_masked_anywhere(secret: str) -> None:
-    masked = mask(f'{{"error": "bad key {secret}, sorry"}}')
-    assert secret not in masked
-    assert MASK in masked
-    assert masked.endswith(', sorry"}')
+    for before in ("bad key ", "key=", "密钥", "\n"):
+        masked = mask(f'{{"error": "{before}{secret}, sorry"}}')
+        assert secret not in masked
+        assert masked.endswith(f'{before}{MASK}, sorry"}}')
 
 
 def test_values_in_use_and_passwords_in_urls_are_masked() -> None:
@@ -100,7 +100,7 @@ def test_values_in_use_and_passwords_in_urls_are_masked() -> None:
 
 
 def test_ordinary_words_are_not_masked() -> None:
-    text = "the task-oriented risk-assessment of desk-top-publishing-software"
+    text = "the task-oriented risk-assessment of desk-top-publishing-software, for bearer securities"
     assert mask(text) == text
 
 

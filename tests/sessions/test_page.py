@@ -64,6 +64,8 @@ class Strict(HTMLParser):
         for name, value in attrs:
             if name not in ATTRIBUTES or (name == "src" and not value.startswith("data:image/")):
                 self.wrong.append(f"<{tag} {name}={value}>")
+            if name == "data-language":
+                self.text += value
         if tag not in VOID:
             self.open.append(tag)
 
@@ -134,7 +136,7 @@ PIECES = st.sampled_from([
 def test_any_text_becomes_html_that_is_whole(text):
     found = Strict(prose.html(text))
     assert found.wrong == []
-    # Letters of ASCII may be a fence's language; all others are text, and text is never lost.
+    # Letters of ASCII may number a list or spell an escape; all others are text, and text is never lost.
     assert Counter(filter(_is_text, found.text)) == Counter(filter(_is_text, prose.visible(text)))
 
 

@@ -3,7 +3,7 @@
 `type` is the event's class name in snake case (`text_delta`, `tool_started`, `finished`, …; the list is in
 `glassloop.core.events`). Values inside (a reply, a tool call) are objects of their fields, without a type, save
 that content parts and entries carry one. Bytes are base64. `finished` has the result's `text`, `stop_reason`,
-`rounds`, `usage`, `cost`, `mends` and `session`, and `error` with `type` and `message` where the run ended so.
+`rounds`, `usage`, `cost`, `mends` and `session` (its id), and `error` with `type` and `message` where the run ended so.
 Fields may be added; none is renamed or removed within a major version.
 """
 
@@ -21,7 +21,7 @@ from glassloop.core.entries import File, Image, Note, Reply, Summary, System, Te
 from glassloop.core.events import Event, Finished
 
 _TYPED = (Text, Image, File, System, User, Reply, ToolResult, Note, Summary)
-_RESULT_FIELDS = ("text", "stop_reason", "rounds", "usage", "cost", "mends", "session")
+_RESULT_FIELDS = ("text", "stop_reason", "rounds", "usage", "cost", "mends")
 
 
 def json_line(event: Event) -> str:
@@ -43,7 +43,8 @@ def snake_case(name: str) -> str:
 
 
 def _result(result: Any) -> dict[str, Any]:
-    return {name: _plain(getattr(result, name, None)) for name in _RESULT_FIELDS}
+    session = getattr(getattr(result, "session", None), "id", None)  # its journal is no news, and may be long
+    return {**{name: _plain(getattr(result, name, None)) for name in _RESULT_FIELDS}, "session": session}
 
 
 def _error(error: BaseException | None) -> dict[str, Any] | None:

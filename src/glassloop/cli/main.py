@@ -8,12 +8,23 @@ import sys
 
 def main() -> None:
     """Run the command line and leave with its exit code."""
-    if sys.argv[1:] in (["--version"], ["-V"]):
-        from glassloop import __version__
+    try:
+        sys.exit(_print_version() if sys.argv[1:] in (["--version"], ["-V"]) else run(sys.argv[1:]))
+    except KeyboardInterrupt:  # before `run` could take care of it
+        sys.exit(130)
 
-        print(f"glassloop {__version__}")
-        return
-    sys.exit(run(sys.argv[1:]))
+
+def _print_version() -> int:
+    from glassloop import __version__
+
+    try:
+        print(f"glassloop {__version__}", flush=True)
+    except OSError as error:
+        _let_go_of_stdout()
+        if not isinstance(error, BrokenPipeError):
+            print(f"error: {error.strerror or error}", file=sys.stderr)
+        return 1
+    return 0
 
 
 def run(arguments: list[str]) -> int:

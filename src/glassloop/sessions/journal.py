@@ -126,7 +126,10 @@ class SqliteJournal:
         return WireLog(partial(self._submit, urgent=False), run_id, self._secrets)
 
     def close(self) -> None:
-        """Wait until all is written. Happens by itself when the program ends."""
+        """Wait until all is written, and end the thread that writes; the next write begins another one.
+
+        Happens by itself when the program ends. To be called before `os.fork`.
+        """
         if self._writer is not None:
             self._writer.close()
 

@@ -33,6 +33,7 @@ pre {
   background: var(--tint); border-radius: .5rem; padding: .7rem .9rem; overflow-x: auto; white-space: pre-wrap;
   tab-size: 4;
 }
+pre[data-language]::before { content: attr(data-language); display: block; color: var(--soft); font-size: .85em; }
 blockquote { border-left: 3px solid var(--line); padding-left: .9rem; color: var(--soft); }
 hr { border: 0; border-top: 1px solid var(--line); margin: 1.5rem 0; }
 .wide { overflow-x: auto; }

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator
 from html import escape
 
-_FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,})\s*([\w+#.-]*)[^`]*$")
+_FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,})([^`]*)$")
 _HEADING = re.compile(r"^ {0,3}(#{1,6})\s+(.*?)\s*#*$")
 _ITEM = re.compile(r"^\s*(?:[-*+]|(\d{1,9})[.)])\s+(.*)$")
 _QUOTE = re.compile(r"^ {0,3}>\s?(.*)$")
@@ -33,7 +33,7 @@ def _blocks(lines: list[str]) -> Iterator[str]:
             at += 1
         elif fence := _FENCE.match(line):
             end = _end_of_fence(lines, at + 1, fence[1])
-            yield code("\n".join(lines[at + 1 : end]), fence[2])
+            yield code("\n".join(lines[at + 1 : end]), fence[2].strip())
             at = end + 1
         elif heading := _HEADING.match(line):
             level = min(len(heading[1]) + 2, 6)
@@ -107,7 +107,7 @@ def _table(lines: list[str]) -> str:
 
 def code(text: str, language: str = "") -> str:
     """A block of code, or anything that must stand exactly as it is."""
-    name = f' data-language="{escape(language)}"' if language else ""
+    name = f' data-language="{escape(visible(language))}"' if language else ""
     return f"<pre{name}><code>{escape(visible(text))}</code></pre>"
 
 

@@ -12,8 +12,9 @@ from dataclasses import dataclass, replace
 
 from glassloop.core.entries import JSON, Mend
 from glassloop.wire import relaxed, strictjson
-from glassloop.wire.fits import types_of
-from glassloop.wire.strictjson import Forbidden, Number
+from glassloop.wire.names import resolve_name
+from glassloop.wire.numbertexts import with_number_texts
+from glassloop.wire.strictjson import Forbidden
 
 MAX_DECODINGS = 3
 """How often a string that holds an encoded object is decoded again."""
@@ -145,7 +146,7 @@ _LEADING = re.compile(
     r"(?:\"\"\s*|\[\]\s*)?(?=\{)"
 )
 """Words, control tokens and tags before an object, and a placeholder for it that a stream began with."""
-_BETWEEN = re.compile(r"[\s,;]*+(?=\{)")
+_BETWEEN = re.compile(r"(?:[\s,;]|```\w*)*+(?=\{)")
 
 
 def _one_object(text: str, schema: Mapping[str, JSON] | None) -> _Read | None:
@@ -183,6 +184,20 @@ def _one_object(text: str, schema: Mapping[str, JSON] | None) -> _Read | None:
     if len(found) > 1:
         mends.append(Mend("repeated_arguments", f"one of {len(found)} objects in the arguments was kept"))
     return _Read(filled[0].value, mends=tuple(mends))
+
+
+def _parsed(text: str, schema: Mapping[str, JSON] | None, *, control_characters: bool) -> _Read:
+    """The text's value, with a number's own text where the schema declares a string ("1.50" stays "1.50")."""
+    value = strictjson.parse(text, control_characters=control_characters)
+    mends: list[Mend] = []
+    if control_characters and relaxed.holds_control_characters(text):
+        mends.append(Mend("control_characters", "raw newlines or tabs stood inside strings"))
+    exact = value if schema is None else with_number_texts(value, text, schema)
+    if exact is not value:
+        mends.append(
+            Mend("number_as_text", "a number was taken as it was written, since a string is declared")
+        )
+    return _Read(exact, mends=tuple(mends))
 
 
 def _may_be_dropped(rest: str) -> bool:
@@ -248,58 +263,6 @@ def _shown(value: JSON) -> str:
     return repr(text if len(text) <= 80 else text[:80] + "…")
 
 
-# ── numbers where a string is declared ──────────────────────────────────────────────────────────
-
-
-def _parsed(text: str, schema: Mapping[str, JSON] | None, *, control_characters: bool) -> _Read:
-    """The text's value, with a number's own text where the schema declares a string ("1.50" stays "1.50")."""
-    value = strictjson.parse(text, control_characters=control_characters)
-    mends: list[Mend] = []
-    if control_characters and relaxed.holds_control_characters(text):
-        mends.append(Mend("control_characters", "raw newlines or tabs stood inside strings"))
-    if schema is not None and _number_for_string(value, schema):
-        value = _merged(value, strictjson.parse(text, number_texts=True), schema)
-        mends.append(
-            Mend("number_as_text", "a number was taken as it was written, since a string is declared")
-        )
-    return _Read(value, mends=tuple(mends))
-
-
-def _wants_text(value: JSON, schema: JSON) -> bool:
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
-        return False
-    types = types_of(schema)
-    return "string" in types and not types & {"number", "integer"}
-
-
-def _number_for_string(value: JSON, schema: JSON) -> bool:
-    if isinstance(value, (dict, list)):
-        return any(_number_for_string(item, part) for _, item, part in _parts(value, schema))
-    return _wants_text(value, schema)
-
-
-def _merged(value: JSON, literal: JSON, schema: JSON) -> JSON:
-    if isinstance(literal, Number):
-        return literal.text if _wants_text(value, schema) else value
-    if isinstance(value, (dict, list)):
-        copy = value.copy()
-        for key, item, part in _parts(value, schema):
-            copy[key] = _merged(item, literal[key], part)
-        return copy
-    return value
-
-
-def _parts(value: JSON, schema: JSON) -> list[tuple[JSON, JSON, JSON]]:
-    """Key, item and schema of each part of an object or array that the schema describes."""
-    if not isinstance(schema, dict):
-        return []
-    if isinstance(value, list):
-        items = schema.get("items")
-        return [(index, item, items) for index, item in enumerate(value)] if isinstance(items, dict) else []
-    properties = _properties(schema)
-    return [(key, item, properties[key]) for key, item in value.items() if key in properties]
-
-
 # ── wrappers around the object ──────────────────────────────────────────────────────────────────
 
 
@@ -326,7 +289,12 @@ def _inner(value: Mapping[str, JSON], declared: Mapping[str, JSON], name: str | 
         (key, inner), *_ = value.items()
         return inner if (key in WRAPPER_KEYS or key == name) and isinstance(inner, (dict, str)) else None
     called = next((value[key] for key in NAME_KEYS if key in value), None)
-    if name is None or called != name or len(value) > 4:
+    if (
+        name is None
+        or not isinstance(called, str)
+        or len(value) > 4
+        or resolve_name(called, (name,))[0] != name
+    ):
         return None
     inner = next((value[key] for key in WRAPPER_KEYS if key in value), None)
     return inner if isinstance(inner, (dict, str)) else None

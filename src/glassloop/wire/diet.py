@@ -51,8 +51,8 @@ def parameters(schema: Mapping[str, JSON], level: int) -> dict[str, JSON]:
 
     0: refs inlined (a cycle becomes a bare object). 1: no decoration (`$schema`, default, format,
     additionalProperties, …). 2: no constraints, `anyOf` and its kin become their first branch that is not
-    null, one type instead of several, `const` an enum, enumerations of texts only. 3: nothing but type, properties, required, items,
-    enum and description. 4: neither descriptions of parameters nor enumerations.
+    null, one type instead of several, `const` an enum, enumerations of texts only. 3: nothing but type,
+    properties, required, items, enum and description. 4: neither descriptions of parameters nor enumerations.
     """
     slim = _Diet(schema, level).schema(schema, ())
     properties = slim.get("properties")

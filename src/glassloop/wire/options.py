@@ -100,7 +100,7 @@ def _names(field: str, text: str, param: str) -> bool:
     marks = (
         rf"['\"`]{name}['\"`.\[]",
         rf"(?:->\s?|body\.|: ){name}(?![\w ]*\w)",
-        rf"^{name}(?::| is\b| must\b| should\b| cannot\b| can't\b)",
+        rf"(?:^|[,:;] ){name}(?::| is\b| must\b| should\b| cannot\b| can't\b)",
         rf"(?:parameter|field|argument|property|option)s? {name}\b",
         rf"\b{name} (?:parameter|field|argument|option)",
         rf"\b{name}\s?[=>]",

@@ -41,7 +41,7 @@ _ABOUT_SOMETHING_ELSE = pattern(
 _WINDOWS = tuple(
     re.compile(each)
     for each in (
-        rf">\s*{_N}\s*(?:max|$|,|\)|-|tokens)",
+        rf">\s*{_N}\s*(?:max|\n|$|,|\)|\(|-|tokens)",
         rf"with {_N} max",
         rf"(?:maximum|max\.?)\b[^\d\n]{{0,60}}\bof {_N}",
         rf"(?:<=?|≤|(?:less|fewer) than)\s*(?:\w+ \()?{_N}",

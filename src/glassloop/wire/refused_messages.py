@@ -227,9 +227,12 @@ _NOT_TEXT = (
 )
 
 
+_NULL_CONTENT = pattern(near(r"\bcontents?\b", r"\bnull\b|\bnone\b"))
+
+
 def _content_steps(sent: Sent, text: str) -> Iterator[Step]:
     """Content that is a list first; else another spelling of the content of a turn that only has calls."""
-    if sent.lists and re.search(_NOT_TEXT, text) and not re.search(r"\bnull\b|\bnone\b", text):
+    if sent.lists and re.search(_NOT_TEXT, text) and not _NULL_CONTENT.search(text):
         if "tool" in sent.lists:
             yield "images_in_tools:no", {"images_in_tools": False}
         yield "parts:no", {"images": False, "files": False}

@@ -18,7 +18,7 @@ _TOOLS = (
     r"(?<!no )(?:\btools?\b(?!_)(?:[ _-]?(?:use|usage|call(?:s|ing)?|parser))?"
     r"|\bfunctions?(?:[ _-]?call(?:s|ing)?)?\b|工具|函数)"
 )
-_INSIDE_TOOLS = r"tools?\W{1,3}\d+|\btools?\[|functions?\W{1,3}\d+\W|messages?\W{0,2}[.\[]\W*\d"
+_INSIDE_TOOLS = r"tools?[^\w\n]{1,3}\d+|\btools?\[|functions?[^\w\n]{1,3}\d+\W|messages?\W{0,2}[.\[]\W*\d"
 
 
 _PROSE = frozenset(("not", "if", "then", "else", "contains", "deprecated"))
@@ -136,7 +136,12 @@ RULES = (
         ),
         has_tools,
         or_text(("names:strict", {"names": "strict"})),
-        pattern(r"response\.name", r"name\W+(?:cannot|must not|can't) be empty", r"tool[_ ]?call[_ ]?id"),
+        pattern(
+            r"response\.name",
+            r"\btool (?:message|result)s?\b",
+            r"name\W+(?:cannot|must not|can't) be empty",
+            r"tool[_ ]?call[_ ]?id",
+        ),
     ),
     Refusal(
         pattern(
@@ -154,7 +159,7 @@ RULES = (
         pattern(
             r"\bjson ?schema\b|\bschema\b|\$ref|\$defs|\$schema|any_?of\b|one_?of\b|all_?of\b|additional_?properties",
             r"function_?declarations?|exclusive_?m(?:in|ax)imum|pattern_?properties",
-            r"(?:^|\n|\bat |\bin )['\"`]?tools?\W{1,3}\d",
+            r"(?:^|\n|\bat |\bin )['\"`]?tools?[^\w\n]{1,3}\d",
             r"['\"`]type['\"`] must be|parameters\W{1,3}(?:type|properties)\b",
             near(
                 r"\btools?\b|\bfunctions?\b|\bparameters\b",

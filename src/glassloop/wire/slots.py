@@ -16,7 +16,7 @@ from glassloop.wire import strictjson
 from glassloop.wire.calls import ARGUMENT_FIELDS, NAME_FIELDS, first_given, first_text, id_text
 from glassloop.wire.fits import fits
 
-_READ_HERE = frozenset(("id", "index", "function", *NAME_FIELDS, *ARGUMENT_FIELDS))
+_READ_HERE = frozenset(("id", "index", "function", "custom", *NAME_FIELDS, *ARGUMENT_FIELDS))
 _IN_STRING = re.compile(r'(?:[^"\\]++|\\.)*+("|\\?\Z)', re.DOTALL)
 
 
@@ -146,7 +146,7 @@ class CallSlots:
 
     def add(self, fragment: Mapping[str, JSON], before: _Slot | None = None) -> _Slot:
         """One fragment; `before` is the call that stood in its place in the delta before."""
-        function = fragment.get("function")
+        function = fragment.get("function") or fragment.get("custom")
         if isinstance(function, str):
             function = {"name": function}
         source: Mapping[str, JSON] = {**fragment, **(function if isinstance(function, dict) else {})}
@@ -188,6 +188,8 @@ class CallSlots:
         if index is None:
             return self._without_index(call_id, name, piece)
         slot = self._by_index.get(index)
+        if slot is not None and slot.id != call_id:
+            slot = self._by_id.get(call_id, slot)  # an id that was opened outweighs an index
         if slot is None:
             return self._at_new_index(call_id, name, piece)
         return self._open() if self._is_another(slot, call_id, name, piece) else self._after(slot, piece)

@@ -128,7 +128,7 @@ KEY = pattern(
 
 UNKNOWN_MODEL = pattern(
     r"model_?not_?(?:found|supported)|unsupported_?model|requested model is not supported|deployment_?not_?found"
-    r"|(?:^|\n|[.:] )(?:the )?(?:requested |specified )?model:? ['\"`]?[\w./:-]+['\"`]? is not supported\s*(?:\.|$|\n|\bon\b|\bby\b|\bat\b)"
+    r"|(?:^|\n|[.:,] )(?:the )?(?:requested |specified )?model:? ['\"`]?[\w./:-]+['\"`]? is not supported\s*(?:\.|$|\n|\bon\b|\bby\b|\bat\b)"
     r"|\bmodel (?:id|identifier|name)\b[^\n]{0,20}(?:invalid|unknown|not found)|(?:could not|cannot|can't|did not) find (?:the )?model"
     r"|not found (?:the )?model|\bmodel\b[^\n]{0,30}end[ -]of[ -]life|no models? (?:is |are )?(?:currently )?loaded|load a model first"
     r"|(?:unknown|invalid|no such|non-?existent|unrecogni[sz]ed)[ _]model\b(?! parameter)|not a valid model",

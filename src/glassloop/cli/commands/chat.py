@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
-
 import click
 
+from glassloop.cli.looping import run_async
 from glassloop.cli.options import Options, agent_options
 from glassloop.cli.printing import announce
 
@@ -31,4 +30,4 @@ def command(yes: bool, **chosen: object) -> int:
         return show_welcome(config)
     from glassloop.cli.chat import talk
 
-    return asyncio.run(talk(options, config, yes=yes))
+    return run_async(talk(options, config, yes=yes))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import stat
 import sys
@@ -12,6 +11,7 @@ import click
 
 from glassloop.cli.asking import Asker
 from glassloop.cli.failures import FAILED, exit_code_for, report
+from glassloop.cli.looping import run_async
 from glassloop.cli.options import Options, agent_of, agent_options
 from glassloop.cli.printing import JsonPrinter, Printer, announce, say
 from glassloop.cli.screen import Line
@@ -50,7 +50,7 @@ def command(question: tuple[str, ...], as_json: bool, yes: bool, verbose: bool, 
         return show_welcome(config)
     live = sys.stdout.isatty() and not options.no_stream
     printer = JsonPrinter() if as_json else Printer(live)
-    return asyncio.run(_ask(options, config, text, printer, yes=yes))
+    return run_async(_ask(options, config, text, printer, yes=yes))
 
 
 async def _ask(

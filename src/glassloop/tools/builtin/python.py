@@ -11,6 +11,7 @@ import asyncio
 import json
 import socket
 import sys
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -57,7 +58,8 @@ def python_tool(place: Place) -> Tool:
         except NoSandbox:
             if not python_monty.is_installed():
                 raise
-        return await python_monty.run(code, seconds, context.progress)
+        ended = await python_monty.run(code, seconds, context.progress)
+        return _shown(ended, seconds, python_monty.NAME, Counter())
 
     return tool(
         effect="once", approve=partial(_asks, place), sequential=True, timeout=MAX_SECONDS + _SPARE_SECONDS
@@ -133,7 +135,7 @@ async def _in_process(place: Place, work: _Work, context: ToolContext) -> str:
                 serving.cancel()
         finally:
             writer.transport.abort()  # it may never have been served
-    return _shown(ended, work.seconds, sandbox.described(place.confines), border)
+    return _shown(ended, work.seconds, sandbox.described(place.confines), border.calls)
 
 
 def _task(work: _Work) -> bytes:
@@ -145,10 +147,10 @@ def _program() -> str:
     return resources.files(__package__).joinpath("python_child.py").read_text(encoding="utf-8")
 
 
-def _shown(ended: Ended, seconds: int, sandbox: str, border: Border) -> str:
-    facts = [outcome(ended, seconds), sandbox]
-    if border.calls:
-        facts.append("called " + ", ".join(f"{name} ×{count}" for name, count in border.calls.items()))
+def _shown(ended: Ended, seconds: int, confined: str, calls: Counter[str]) -> str:
+    facts = [outcome(ended, seconds), confined]
+    if calls:
+        facts.append("called " + ", ".join(f"{name} ×{count}" for name, count in calls.items()))
     return f"[{', '.join(facts)}]\n{ended.output}"
 
 

@@ -92,8 +92,9 @@ def _tmpfs(path: str) -> tuple[str, ...]:
 def _mounts(confines: Confines) -> Iterable[str]:
     """The root, over what lies around it and under what lies in it."""
     root = confines.root.folder
-    inside = [path for path in confines.readable if path.is_relative_to(root)]
-    for path in sorted(set(confines.readable) - set(inside)):
+    readable = set(confines.readable) - {root}
+    inside = {path for path in readable if path.is_relative_to(root)}
+    for path in sorted(readable - inside):
         yield from ("--ro-bind-try", str(path), str(path))
     yield from ("--bind", str(root), str(root))
     for path in sorted(inside):

@@ -1,9 +1,9 @@
 """What a confined program may see and do, and which places in the project are kept from it even so.
 
-The guards stand at the top of the project: version control's hooks and settings, keys, and the configuration of
-agents. A repository or a key deeper in the tree is not guarded. A place that does not exist yet is held by an empty
-folder while programs run; a folder, since one can be removed only while it is empty, so that nothing of anybody's
-can be lost. One that was left by a crash is taken over by the next run.
+The guards stand at the top of the project: version control's hooks and settings, files of keys, what programs read
+when they start, and the configuration of agents. A repository or a key deeper in the tree is not guarded. A place
+that does not exist yet is held by an empty folder while programs run; a folder, since one can be removed only while
+it is empty, so that nothing of anybody's can be lost. One that was left by a crash is taken over by the next run.
 """
 
 from __future__ import annotations
@@ -79,25 +79,27 @@ def guarded(root: Root) -> Iterator[Guards]:
 
 
 def _guards(root: Root, git: Path | None) -> Guards:
-    names = [name for name in os.listdir(root.folder) if protected(root, (name,))]
-    for name in names:
-        if (root.folder / name).is_symlink():
-            raise Refused(
-                f"{shown((name,))} is a symbolic link, and a sandbox cannot guard one."
-                " Let the user put the file itself there. Nothing ran"
-            )
-    places = [root.folder / name for name in names if root.folder / name != git]
-    hidden = [place for place in places if is_secret(root, (place.name,)) and not _is_held(place)]
-    fixed = [place for place in places if place not in hidden]
-    if git is None:
-        return Guards(tuple(fixed), tuple(hidden))
-    inside = [git / name for name in _GIT_FIXED if os.path.lexists(git / name)]
-    for place in inside:
-        if place.is_symlink():
-            raise Refused(
-                f".git/{place.name} is a symbolic link, and a sandbox cannot guard one. Nothing ran"
-            )
-    return Guards((*fixed, *inside), tuple(hidden), (git,))
+    fixed, hidden = [], []
+    for name in os.listdir(root.folder):
+        place = root.folder / name
+        if place == git:
+            fixed += [
+                _no_link(git / inner, f".git/{inner}") for inner in _GIT_FIXED if os.path.lexists(git / inner)
+            ]
+        elif is_secret(root, (name,)) and not place.is_symlink() and not _is_held(place):
+            hidden.append(place)
+        elif protected(root, (name,)):
+            fixed.append(_no_link(place, shown((name,))))
+    return Guards(tuple(fixed), tuple(hidden), (git,) if git else ())
+
+
+def _no_link(place: Path, name: str) -> Path:
+    if place.is_symlink():
+        raise Refused(
+            f"{name} is a symbolic link, and a sandbox cannot guard one."
+            " Let the user put the file itself there. Nothing ran"
+        )
+    return place
 
 
 def _is_folder(path: Path) -> bool:

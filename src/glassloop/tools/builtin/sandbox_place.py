@@ -119,7 +119,10 @@ def interpreter_folders() -> tuple[Path, ...]:
     """Where this Python and its packages are, outside the system's folders: with and without links in the path."""
     given = {Path(folder) for folder in (sys.prefix, sys.exec_prefix, sys.base_prefix, sys.base_exec_prefix)}
     folders = given | {folder.resolve() for folder in given}
-    return tuple(sorted(folder for folder in folders if not folder.is_relative_to("/usr")))
+    home = Path.home()  # where an environment is the home folder itself, it is not for programs to see
+    return tuple(
+        sorted(each for each in folders if not each.is_relative_to("/usr") and not home.is_relative_to(each))
+    )
 
 
 def search_path(confines: Confines) -> str:
