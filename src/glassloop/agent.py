@@ -8,6 +8,7 @@ import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from functools import cached_property
 from typing import Any, Generic, cast
 
 from typing_extensions import TypeVar
@@ -52,7 +53,7 @@ class Agent(Generic[T]):
     given. `limits`: see `Limits`. `output`: the type that answers must have. `approve`: asked about
     calls that need a person's word; without it such calls are refused with a reason. `journal`: where
     runs are written down (memory by default). `controller`: makes the loop controller from history,
-    limits and the output check. `recorder`: is shown the wire as it goes by.
+    limits and the output check. `recorder`: gives, for a run's id, who is shown the wire as it goes by.
 
     Raises `ToolDefinitionError` and `ConfigError` for mistakes in the definition.
     """
@@ -70,7 +71,7 @@ class Agent(Generic[T]):
         approve: Approve | None = None,
         journal: Journal | None = None,
         controller: MakeController = Loop,
-        recorder: Recorder | None = None,
+        recorder: Callable[[str], Recorder] | None = None,
         name: str = "agent",
     ) -> None:
         self.name = name
@@ -80,10 +81,10 @@ class Agent(Generic[T]):
         self.examples = _checked(examples, self.tools)
         self.settings = _settings(settings)
         self.limits = limits or Limits()
-        self.journal: Journal = journal or MemoryJournal()
+        self._journal = journal
         self._approve = approve
         self._controller = controller
-        self._recorder = recorder or NoRecorder()
+        self._recorder = recorder
         self._shape: Shape[T] | None = None if output is str else Shape.of(output)
 
     # ── running ──────────────────────────────────────────────────────────
@@ -155,7 +156,14 @@ class Agent(Generic[T]):
     def _session(self, session: Session | str | None) -> Session:
         if isinstance(session, Session):
             return session
-        return Session(session or new_id(), self.journal)
+        if session is None:  # a conversation in memory lives as long as its `Session` is held
+            return Session(new_id(), self._journal or MemoryJournal())
+        return Session(session, self.journal)
+
+    @cached_property
+    def journal(self) -> Journal:
+        """Where sessions that are named, and not handed over, are kept."""
+        return self._journal or MemoryJournal()
 
     def _preface(self) -> tuple[Entry, ...]:
         """What every conversation starts with: the instructions, then the examples."""
@@ -167,16 +175,17 @@ class Agent(Generic[T]):
         text = "\n\n".join(one for one in texts if one)
         return (System(text),) if text else ()
 
-    def _hash(self) -> str:
-        parts = [
-            self.name,
-            self.model.name,
-            *(entry.text for entry in self._system()),
+    @cached_property
+    def definition(self) -> str:
+        """All that makes it this agent, one fact a line: a session notices when it is continued by another."""
+        specs = ((spec.name, spec.description, spec.parameters, spec.effect) for spec in self.tools.specs)
+        facts = [
+            *(f"instructions: {entry.text!r}" for entry in self._system()),
+            *(f"example: {each!r}" for each in self.examples),
+            f"model: {self.model.name}",
+            *(f"tool {name}: {text!r} {parameters!r} {effect}" for name, text, parameters, effect in specs),
         ]
-        parts += [
-            repr((spec.name, spec.description, spec.parameters, spec.effect)) for spec in self.tools.specs
-        ]
-        return hashlib.sha256("\x1f".join(parts).encode("utf-8", "replace")).hexdigest()
+        return "\n".join(facts)
 
     def _value(self, text: str, reason: StopReason) -> T:
         if self._shape is None:
@@ -186,7 +195,8 @@ class Agent(Generic[T]):
         return self._shape.value(text)
 
     async def _driver(self, run: Run[T], brought: tuple[Entry, ...]) -> Driver:
-        start = RunStart(new_id(), run.session.id, self.name, self._hash())
+        digest = hashlib.sha256(self.definition.encode("utf-8", "replace")).hexdigest()
+        start = RunStart(new_id(), run.session.id, self.name, digest, self.definition)
         journal = run.session.journal
         opened = await journal.open(start)
         try:
@@ -218,7 +228,7 @@ class Agent(Generic[T]):
             controller=controller,
             opened=opened,
             preface=len(preface),
-            recorder=self._recorder,
+            recorder=self._recorder(start.run_id) if self._recorder else NoRecorder(),
             settings=dict(self.settings),
             approve=self._approve,
             emit=run.emit,

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, replace
 
-from glassloop.core.entries import Text, ToolResult, refused, unknown
+from glassloop.core.entries import Text, ToolCall, ToolResult, refused, unknown
 from glassloop.core.events import Event, ToolProgress, ToolStarted
 from glassloop.core.journal import Intent
 from glassloop.core.steps import Operation
@@ -35,6 +35,9 @@ class Hands:
     async def run(self, operations: Sequence[Operation]) -> None:
         """Run all to their end. When cancelled: stop them, deliver what is true of each, and raise again."""
         for batch in self._batches(operations):
+            if len(batch) == 1:
+                await self._run_alone(batch[0])
+                continue
             running = {asyncio.create_task(self._execute(one)): one for one in batch}
             try:
                 await self._collect(running)
@@ -45,6 +48,16 @@ class Hands:
             except BaseException:  # what is done cannot be written down: nothing more is to be done
                 await self._stop(running)
                 raise
+
+    async def _run_alone(self, one: Operation) -> None:
+        """The ordinary case, a turn of one call: no task of its own is needed to wait for it."""
+        try:
+            async with self.interruptible():
+                result = await self._execute(one)
+        except asyncio.CancelledError:
+            await self.deliver([(one, _interrupted(one))])
+            raise
+        await self.deliver([(one, result)])
 
     def intent(self, one: Operation) -> Intent:
         """What is written down before the call starts."""
@@ -101,6 +114,17 @@ def effect_of(one: Operation) -> Effect:
     return _verdict(one).effect
 
 
+def judged(tools: Tools, call: ToolCall) -> Verdict:
+    """What the tools say of a call. A wrapper around them may fail here too: that is this call's failure."""
+    try:
+        verdict: object = tools.prepare(call)
+        if not isinstance(verdict, Verdict):
+            raise TypeError(f"prepare() of the tools gave {type(verdict).__name__} and not a Verdict")
+    except Exception as error:
+        return Verdict(call, "problem", text=told(error))
+    return verdict
+
+
 def told(error: BaseException) -> str:
     """What the model is told of an exception in a part that somebody else wrote."""
     try:
@@ -128,4 +152,8 @@ def _outcome(task: asyncio.Task[ToolResult], one: Operation) -> ToolResult:
     """What is true of a call that was told to stop: it had finished, or may have taken effect, or did nothing."""
     if not task.cancelled() and task.exception() is None:
         return task.result()
+    return _interrupted(one)
+
+
+def _interrupted(one: Operation) -> ToolResult:
     return unknown(one.call) if effect_of(one) == "once" else refused(one.call, INTERRUPTED)

@@ -54,7 +54,7 @@ from glassloop.core.steps import (
     PrepareCalls,
 )
 from glassloop.core.tools import Decision, Effect, Verdict
-from glassloop.hands import INTERRUPTED, Hands, effect_of, told
+from glassloop.hands import INTERRUPTED, Hands, effect_of, judged, told
 from glassloop.models.model import Model, ModelRequest
 from glassloop.tools.toolbox import Tools
 
@@ -294,21 +294,11 @@ class Driver:
 
     async def _prepare(self, step: PrepareCalls) -> None:
         self._open = dict(step.calls)
-        records = [self._record(seq, self._judged(call)) for seq, call in step.calls]
+        records = [self._record(seq, judged(self.tools, call)) for seq, call in step.calls]
         await self.journal.commit(self.run_id, records)
         for record in records:
             self._tell_coercions(record.value)
             self.controller.feed(record)
-
-    def _judged(self, call: ToolCall) -> Verdict:
-        """A wrapper around Tools may fail here as it may in `execute`: that is this call's failure."""
-        try:
-            verdict: object = self.tools.prepare(call)
-            if not isinstance(verdict, Verdict):
-                raise TypeError(f"prepare() of the tools gave {type(verdict).__name__} and not a Verdict")
-        except Exception as error:
-            return Verdict(call, "problem", text=told(error))
-        return verdict
 
     def _tell_coercions(self, verdict: Journaled) -> None:
         if isinstance(verdict, Verdict) and verdict.outcome == "ready" and verdict.text:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import threading
+import weakref
 from collections.abc import Sequence
 from typing import Any
 
@@ -554,3 +556,12 @@ def test_after_a_crash_in_a_tool_its_effect_decides_whether_it_runs_again(effect
         assert [state for state, _ in results(closed.entries)] == ["unknown"]
     else:
         assert again.text == "After the crash."
+
+
+def test_a_conversation_in_memory_lives_as_long_as_its_session_is_held() -> None:
+    agent = Agent(ScriptedModel(["one", "two"] * 2))
+    journals = [weakref.ref(agent.run_sync("x").session.journal)]
+    gc.collect()
+    assert journals[0]() is None
+    agent.run_sync("a", session="named")
+    assert len(agent.run_sync("b", session="named").messages) == 4

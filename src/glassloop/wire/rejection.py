@@ -77,12 +77,14 @@ def _without_our_names(text: str, sent: Sent) -> str:
 
 _CONTINUED_LINE = re.compile(r"\n[ \t]+")
 """Validators put a field's name on one line and what is wrong with it, indented, on the next."""
+_REQUEST_ID = re.compile(r"\(?\b(?:request|trace)[ _-]?id\s*[:=]\s*[\w.-]+\)?")
+"""Its digits are no number of tokens."""
 _SCRIPTS_MEET = re.compile(r"(?<=[\u4e00-\u9fff])(?=[a-z0-9_])|(?<=[a-z0-9_])(?=[\u4e00-\u9fff])")
 """Chinese sets no spaces around a field's name, and rules look for whole words."""
 
 
 def _searched(text: str) -> str:
-    return _SCRIPTS_MEET.sub(" ", _CONTINUED_LINE.sub(": ", text.lower()))
+    return _SCRIPTS_MEET.sub(" ", _CONTINUED_LINE.sub(": ", _REQUEST_ID.sub(" ", text.lower())))
 
 
 def judge(
