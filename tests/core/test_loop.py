@@ -322,8 +322,18 @@ def test_an_answer_that_does_not_fit_is_sent_back_twice_at_most() -> None:
         play.reply(said(text="four"))
     finish = play.loop.next()
     assert isinstance(finish, Finish)
-    assert finish.stop_reason == "answered"
+    assert finish.failure is not None
+    assert (finish.failure.kind, finish.text) == ("OutputInvalid", "four")
     assert play.notes == ["output", "output"]
+
+
+def test_what_was_said_in_an_earlier_run_is_never_this_runs_text() -> None:
+    loop = Loop((User(parts_of("Hi")), Reply("Hello.")))
+    loop.feed(Record(1, User(parts_of("Now?"))))
+    loop.feed(Record(2, ModelFailed("ConnectionLost", "gone")))
+    finish = loop.next()
+    assert isinstance(finish, Finish)
+    assert (finish.stop_reason, finish.text) == ("failed", "")
 
 
 # ── properties ───────────────────────────────────────────────────────────

@@ -1,4 +1,4 @@
-"""A catalogue of the reading side's quirks that was written before looking at the code, played over real HTTP.
+"""A second catalogue of the reading side's quirks, played over real HTTP.
 
 What must come out was decided by DESIGN's order of decisions and its error table; see `tests/quirks/reading.jsonl`.
 """

@@ -14,7 +14,18 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
-from glassloop.config.keys import BASE_URL, GENERAL, MODEL, Connection, Found, Slot, address_in, connect, find
+from glassloop.config.keys import (
+    BASE_URL,
+    GENERAL,
+    MODEL,
+    Connection,
+    Found,
+    Slot,
+    address_in,
+    connect,
+    find,
+    secrets_in,
+)
 from glassloop.config.sources import FILE_NAME, Source, find_project_file, read_dotenv, read_toml
 from glassloop.core.entries import JSON
 from glassloop.core.errors import ConfigError
@@ -24,7 +35,7 @@ from glassloop.models.providers import ALIASES, PROVIDERS
 
 __all__ = ["Config", "data_folder", "load", "local_addresses", "model_of", "user_folder"]
 
-CONFIG_DIR = "GLASSLOOP_CONFIG_DIR"
+CONFIG_DIR, DATA_DIR = "GLASSLOOP_CONFIG_DIR", "GLASSLOOP_DATA_DIR"
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,13 +45,15 @@ class Config:
     `model` is its name at the endpoint; None if nothing was set. `provider` is the provider that it belongs
     to, if a known one. `base_url` is where it is asked if not at the provider's own address. `key` is the key that
     may go there. `approvals` are rules by tool name. `sources` says for each value where it came from, and
-    `warnings` what was left out and why. `keys` are the providers that a key was found for, and where.
+    `warnings` what was left out and why. `keys` are the providers that a key was found for, and where. `secrets` are
+    the values of all variables that hold keys, tokens and passwords: what nothing may ever write down.
     """
 
     model: str | None = None
     provider: str | None = None
     base_url: str | None = None
     key: str | None = field(default=None, repr=False)
+    secrets: tuple[str, ...] = field(default=(), repr=False, compare=False)
     instructions: str | None = None
     tool_mode: str = "auto"
     tools: tuple[str, ...] = ()
@@ -78,6 +91,7 @@ def load(
         provider=connection.provider,
         base_url=_base_url(connection, slots),
         key=connection.key.value if connection.key else None,
+        secrets=secrets_in(sources, [variable for slot in slots.values() for variable in slot.key_variables]),
         instructions=_field(sources, "instructions"),
         tool_mode=tool_mode or _field(sources, "tool_mode") or "auto",
         tools=tools,
@@ -142,10 +156,17 @@ def user_folder(environ: Mapping[str, str] | None = None) -> Path:
 
 
 def data_folder() -> Path:
-    """Where histories are kept; made if it is missing, readable by its owner alone."""
-    import platformdirs
+    """Where sessions and histories are kept: the user's data folder, or what GLASSLOOP_DATA_DIR in the environment says.
 
-    folder = platformdirs.user_data_path("glassloop", appauthor=False)
+    Made if it is missing, readable by its owner alone.
+    """
+    chosen = os.environ.get(DATA_DIR)
+    if chosen:
+        folder = Path(chosen).expanduser()
+    else:
+        import platformdirs
+
+        folder = platformdirs.user_data_path("glassloop", appauthor=False)
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     return folder
 

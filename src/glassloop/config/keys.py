@@ -7,7 +7,8 @@ that is refused, and both sources are named. So no folder that one happens to wo
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
@@ -63,6 +64,25 @@ def find(sources: Sequence[Source], variables: Sequence[str]) -> Found | None:
             if value := source.variables.get(variable):
                 return Found(value, variable, source)
     return None
+
+
+_SECRET_NAME = re.compile(r"(?:^|_)(?:API_?KEY|ACCESS_KEY|TOKEN|SECRET|PASSWORD|PASSWD|PASSPHRASE)$", re.IGNORECASE)
+_SHORTEST_SECRET = 8
+
+
+def secrets_in(sources: Iterable[Source], variables: Iterable[str]) -> tuple[str, ...]:
+    """The values of these variables, and of all whose names say that they hold a secret, in every source.
+
+    A value that is shorter than 8 characters is left out: it may be any word of a text.
+    """
+    named = {API_KEY, *variables}
+    found = (
+        value
+        for source in sources
+        for name, value in source.variables.items()
+        if len(value) >= _SHORTEST_SECRET and (name in named or _SECRET_NAME.search(name))
+    )
+    return tuple(dict.fromkeys(found))
 
 
 def address_in(url: Found) -> str:

@@ -101,6 +101,10 @@ class ModelNotFound(EndpointError):
     """The endpoint does not know this model."""
 
 
+class OutputInvalid(GlassloopError):
+    """The answer does not fit the agent's output type, also after it was sent back. `result.text` has it."""
+
+
 class ToolDefinitionError(GlassloopError):
     """A tool is defined in a way that cannot work. Raised when it is defined, never during a run."""
 

@@ -67,6 +67,7 @@ class Loop:
         self._limits = limits or Limits()
         self._accept = accept
         self._sent: list[Entry] = list(history)
+        self._began = len(self.entries)
         self._meter = Meter()
         self._repeats = Repeats()
         self._seq = 1
@@ -141,7 +142,9 @@ class Loop:
         self._step = Finish(self._seq, "failed", text, failure=ModelFailed(kind, message, partial))
 
     def _last_text(self) -> str:
-        return next((e.text for e in reversed(self.entries) if isinstance(e, Reply) and e.text.strip()), "")
+        """The last words of the model in this run; what it said in earlier ones is no answer to this task."""
+        said = (entry.text for entry in reversed(self.entries[self._began :]) if isinstance(entry, Reply))
+        return next((text for text in said if text.strip()), "")
 
     # ── what was said ────────────────────────────────────────────────────
 
@@ -177,12 +180,21 @@ class Loop:
     def _on_answer(self, reply: Reply) -> None:
         self._add(reply)
         problem = self._accept(reply.text) if self._accept else None
-        if problem and not self._stopping and self._unfit < _OUTPUT_RETRIES:
-            self._unfit += 1
-            self._note(Note(problem, "output"))
-            self._step = self._call_model()
+        if problem and not self._stopping:
+            self._on_unfit(reply, problem)
         else:
             self._finish(self._stopping or "answered", reply.text)
+
+    def _on_unfit(self, reply: Reply, problem: str) -> None:
+        """Send back an answer that does not fit, a few times."""
+        self._unfit += 1
+        if self._unfit > _OUTPUT_RETRIES:
+            self._fail(
+                "OutputInvalid", f"the answer still does not fit after {_OUTPUT_RETRIES} corrections", reply
+            )
+            return
+        self._note(Note(problem, "output"))
+        self._step = self._call_model()
 
     def _on_empty(self, reply: Reply) -> None:
         """The same request once, then a nudge, then the reasoning if there was any, else give up."""
