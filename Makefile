@@ -7,11 +7,12 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint format lock bench bench-quick bench-full clean
+.PHONY: help setup demo test test-peers lint format lock bench bench-quick bench-full clean
 
 help:
 	@echo "make demo     set up, then watch an agent work (no key, no network needed for the run itself)"
 	@echo "make test     set up, then style, types, import borders and all tests"
+	@echo "make test-peers  run against servers of other people, installed once into .peers (npm, cmake, package indexes)"
 	@echo "make setup    create $(VENV) and install what requirements.lock names, checked by hash"
 	@echo "make lint     style, types and import borders only"
 	@echo "make format   put the code into its style"
@@ -29,8 +30,13 @@ $(STAMP): requirements.lock pyproject.toml
 	@"$(PYTHON)" -c 'import ensurepip, venv' 2>/dev/null || { \
 		echo "make: '$(PYTHON)' comes without venv. On Debian or Ubuntu: apt-get install python3-venv" >&2; exit 1; }
 	@$(BIN)/python -m pip --version >/dev/null 2>&1 || { echo "Creating $(VENV)"; "$(PYTHON)" -m venv --clear $(VENV); }
-	@echo "Installing what requirements.lock names"
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	@echo "Installing what requirements.lock names, once: about 40 MB from the package index, a minute or two"
+	@{ $(BIN)/python -m pip install --progress-bar off --disable-pip-version-check --require-hashes -r requirements.lock \
+		&& echo finished; } | { count=0; finished=1; while read -r word rest; do case "$$word" in \
+			Collecting) count=$$((count + 1)); printf '\r  %d packages fetched' $$count;; \
+			Installing) printf '\n  unpacking them\n';; \
+			finished) finished=0;; \
+		esac; done; exit $$finished; }
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	@touch $(STAMP)
 
@@ -39,6 +45,12 @@ demo: setup
 
 test: lint
 	$(BIN)/python -m pytest -n auto --dist loadfile
+
+# Servers of other people, built once; what came of it is committed as docs/results/peers.md.
+test-peers: setup
+	$(BIN)/python tests/peers/build.py
+	$(BIN)/python -m pytest tests/peers -m peers --junitxml .peers/outcome.xml; failed=$$?; \
+		$(BIN)/python tests/peers/report.py .peers/outcome.xml && exit $$failed
 
 lint: setup
 	$(BIN)/ruff check .

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from glassloop.config import Config, load, local_addresses, model_of
+from glassloop.config import Config, data_folder, load, local_addresses, model_of
 from glassloop.core.errors import ConfigError
 from glassloop.core.limits import Limits
 
@@ -365,3 +365,26 @@ def test_local_servers_are_looked_for_where_their_variables_say() -> None:
     found = local_addresses({"OLLAMA_HOST": "box:1234"})
     assert found["ollama"] == "http://box:1234/v1"
     assert set(found) >= {"ollama", "lmstudio", "llamacpp", "vllm"}
+
+
+def test_a_missing_key_is_told_in_variables(place: Place) -> None:
+    config = place.load(model="zhipu:glm-4")
+    with pytest.raises(
+        ConfigError, match=r"set ZHIPUAI_API_KEY or .* in the environment or in \.env"
+    ) as caught:
+        model_of(config)
+    assert "key=" not in str(caught.value)
+    assert model_of(config, key="").name == "zhipu:glm-4"
+
+
+def test_an_address_without_a_model_says_how_to_name_one(place: Place) -> None:
+    with pytest.raises(ConfigError, match=r"http://box/v1\. Add -m NAME; `glassloop models` lists them"):
+        model_of(place.load(base_url="http://box"))
+
+
+def test_histories_are_kept_where_the_environment_says(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GLASSLOOP_DATA_DIR", str(tmp_path / "data"))
+    assert data_folder() == tmp_path / "data"
+    assert (tmp_path / "data").stat().st_mode & 0o777 == 0o700

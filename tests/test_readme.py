@@ -1,7 +1,9 @@
-"""Every block of code in the READMEs really runs, against a real server that plays the model."""
+"""Every block of code in the READMEs and in docs/usage.md really runs, against a real server that plays the model."""
 
 from __future__ import annotations
 
+import dataclasses
+import inspect
 import json
 import os
 import re
@@ -11,17 +13,30 @@ import sys
 import tomllib
 from pathlib import Path
 
+import click
 import pytest
 
+from glassloop import Endpoint, Limits
+from glassloop.cli.app import app
+from glassloop.cli.commands.chat import command as chat_command
+from glassloop.cli.commands.run import command as run_command
+from glassloop.config.sources import _FIELDS
+from glassloop.models.providers import PROVIDERS
 from glassloop.testing.server import ChatServer, Completion, Request, calls, says
+from glassloop.tools import builtin
 
 ROOT = Path(__file__).parents[1]
 READMES = ["README.md", "README.zh-CN.md"]
+USAGE = "docs/usage.md"
+
+
+TOOL_FILE = "# my_tools.py"
+"""How a block begins that is a file of tools for the commands of its page."""
 
 
 def blocks(language: str) -> list[tuple[str, str]]:
     found = []
-    for name in READMES:
+    for name in (*READMES, USAGE):
         text = (ROOT / name).read_text("utf-8")
         found += [
             (name, code) for code in re.findall(rf"^```{language}\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
@@ -40,6 +55,7 @@ def play(request: Request) -> Completion:
         "get_weather": {"city": "Tokyo"},
         "calculator": {"expression": "(15 + 27) * 3"},
         "current_time": {},
+        "send_mail": {"to": "ada@example.org"},
     }
     names = [tool["function"]["name"] for tool in request.body.get("tools", [])]
     wanted = [(name, arguments[name]) for name in names]
@@ -51,6 +67,7 @@ def run(command: list[str], server: ChatServer, folder: Path) -> subprocess.Comp
         **{name: value for name, value in os.environ.items() if not name.endswith("_API_KEY")},
         "OLLAMA_HOST": f"127.0.0.1:{server.port}",
         "GLASSLOOP_MODEL": "ollama:qwen3",
+        "GATEWAY_URL": server.base_url,
         "GLASSLOOP_DATA_DIR": str(folder / "data"),
         "GLASSLOOP_CONFIG_DIR": str(folder / "config"),
     }
@@ -63,21 +80,24 @@ def test_a_python_block_runs_as_it_stands(name: str, code: str, tmp_path: Path) 
     with ChatServer(play) as server:
         ran = run([sys.executable, "block.py"], server, tmp_path)
     assert ran.returncode == 0, ran.stderr
-    assert "20 °C" in ran.stdout or "126" in ran.stdout or "Paris" in ran.stdout
+    words = ("20 °C", "126", "Paris", "sent to ada")
+    assert code.startswith(TOOL_FILE) or any(word in ran.stdout for word in words)
 
 
 @pytest.mark.parametrize(("name", "code"), blocks("sh"))
 def test_a_shell_block_runs_as_it_stands(name: str, code: str, tmp_path: Path) -> None:
+    for file, block in blocks("python"):
+        if file == name and block.startswith(TOOL_FILE):
+            (tmp_path / TOOL_FILE.removeprefix("# ")).write_text(block, "utf-8")
     with ChatServer(play) as server:
         for line in code.splitlines():
             command = shlex.split(line)
             assert command[0] == "glassloop"
             ran = run([sys.executable, "-m", "glassloop", *command[1:]], server, tmp_path)
             assert ran.returncode == 0, ran.stderr
-            assert ran.stdout.startswith("I found: ")
-            assert "calculator" in ran.stderr
+            assert ran.stdout.startswith("I found: " if command[1] == "run" else "get_weather: good")
     results = [m["content"] for m in json.loads(server.requests[-1].raw)["messages"] if m["role"] == "tool"]
-    assert results[0] == "(15 + 27) * 3 = 126"
+    assert results[0] == ("Tokyo: 20 °C, clear" if name == USAGE else "(15 + 27) * 3 = 126")
 
 
 @pytest.mark.parametrize(("name", "code"), blocks("toml"))
@@ -91,6 +111,50 @@ def test_a_configuration_block_is_read(name: str, code: str, tmp_path: Path) -> 
 
 
 def test_there_are_blocks_to_run() -> None:
-    assert len(blocks("python")) >= 4
-    assert len(blocks("sh")) == 2
-    assert len(blocks("toml")) == 1
+    for language, count in {"python": 9, "sh": 3, "toml": 3}.items():
+        assert len(blocks(language)) == count
+
+
+def test_both_readmes_have_the_same_parts() -> None:
+    english, chinese = ((ROOT / name).read_text("utf-8") for name in READMES)
+    for part in (r"^## ", r"^```\w*$", r"^\|"):
+        assert len(re.findall(part, english, re.MULTILINE)) == len(re.findall(part, chinese, re.MULTILINE)), (
+            part
+        )
+
+
+def spellings(command: click.Command) -> list[str]:
+    """The shortest way to write each option."""
+    options = [one for one in command.params if isinstance(one, click.Option)]
+    return [min(one.opts, key=len) for one in options]
+
+
+NAMES = {
+    "setting": tuple(_FIELDS),
+    "limit": tuple(field.name for field in dataclasses.fields(Limits)),
+    "provider": tuple(PROVIDERS),
+    "variable of a provider": tuple(name for provider in PROVIDERS.values() for name in provider.keys),
+    "tool": tuple(builtin.TOOLS),
+    "set": tuple(builtin.SETS),
+    "command": tuple(app.list_commands(click.Context(app))),
+    "option": tuple(option for command in (run_command, chat_command) for option in spellings(command)),
+    "endpoint's option": tuple(
+        set(inspect.signature(Endpoint).parameters) - {"learned", "provider", "limit"}
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", NAMES)
+def test_the_usage_page_names_all_there_is(kind: str) -> None:
+    text = (ROOT / USAGE).read_text("utf-8")
+    assert [
+        name for name in NAMES[kind] if not re.search(rf"(?<![\w-]){re.escape(name)}(?![\w-])", text)
+    ] == []
+
+
+def test_the_usage_page_links_to_what_is_there() -> None:
+    for page in (*READMES, USAGE):
+        text = (ROOT / page).read_text("utf-8")
+        links = re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", text)
+        assert links
+        assert [link for link in links if not (ROOT / page).parent.joinpath(link).exists()] == []

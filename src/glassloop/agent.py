@@ -14,7 +14,7 @@ from typing import Any, Generic, cast
 from typing_extensions import TypeVar
 
 from glassloop import background
-from glassloop.core.entries import JSON, Entry, Part, System, Text, User, parts_of
+from glassloop.core.entries import JSON, Content, Entry, System, Text, User, parts_of
 from glassloop.core.errors import ConfigError, ToolDefinitionError
 from glassloop.core.examples import Example
 from glassloop.core.journal import (
@@ -32,6 +32,7 @@ from glassloop.core.loop import Loop
 from glassloop.core.recording import NoRecorder, Recorder
 from glassloop.core.steps import Controller
 from glassloop.handles import Result, Run, SyncRun
+from glassloop.hands import told
 from glassloop.models.model import Model
 from glassloop.output import Shape
 from glassloop.run import Approve, Driver
@@ -40,6 +41,9 @@ from glassloop.tools.toolbox import Toolbox, Tools
 T = TypeVar("T", default=str)
 
 _TEXT: Any = str
+
+History = Iterable[Mapping[str, JSON]] | Sequence[Entry]
+"""Where a conversation starts: messages in Chat Completions shape, or entries."""
 
 MakeController = Callable[[Sequence[Entry], Limits, Callable[[str], str | None] | None], Controller]
 
@@ -91,10 +95,10 @@ class Agent(Generic[T]):
 
     def stream(
         self,
-        task: str | Part | Sequence[Part] | None,
+        task: Content | None,
         *,
         session: Session | str | None = None,
-        history: Iterable[Mapping[str, JSON]] | Sequence[Entry] | None = None,
+        history: History | None = None,
     ) -> Run[T]:
         """A `Run` of this task, to be used as `async with … as run` and iterated for its events.
 
@@ -113,40 +117,31 @@ class Agent(Generic[T]):
 
     async def run(
         self,
-        task: str | Part | Sequence[Part] | None,
+        task: Content | None,
         *,
         session: Session | str | None = None,
-        history: Iterable[Mapping[str, JSON]] | Sequence[Entry] | None = None,
+        history: History | None = None,
     ) -> Result[T]:
         """Do a task and give its `Result`. Raises a `GlassloopError` that carries the partial `result`."""
-        run = self.stream(task, session=session, history=history)
-        run.unheard()
-        async with run:
-            return await run.wait()
+        return await _to_the_end(self.stream(task, session=session, history=history))
 
     def run_sync(
         self,
-        task: str | Part | Sequence[Part] | None,
+        task: Content | None,
         *,
         session: Session | str | None = None,
-        history: Iterable[Mapping[str, JSON]] | Sequence[Entry] | None = None,
+        history: History | None = None,
     ) -> Result[T]:
         """`run` for code that is not async, a notebook included. Ctrl-C cancels the run, waits, and is raised again."""
         run = self.stream(task, session=session, history=history)
-        run.unheard()
-
-        async def work() -> Result[T]:
-            async with run:
-                return await run.wait()
-
-        return background.wait(work(), on_interrupt=run.cancel)
+        return background.wait(_to_the_end(run), on_interrupt=run.cancel)
 
     def stream_sync(
         self,
-        task: str | Part | Sequence[Part] | None,
+        task: Content | None,
         *,
         session: Session | str | None = None,
-        history: Iterable[Mapping[str, JSON]] | Sequence[Entry] | None = None,
+        history: History | None = None,
     ) -> SyncRun[T]:
         """`stream` for code that is not async: `with … as run`, then iterate."""
         return SyncRun(self.stream(task, session=session, history=history))
@@ -204,7 +199,7 @@ class Agent(Generic[T]):
         except BaseException as error:  # nothing has begun: let the session go, as it was
             reason: StopReason = "needs_review" if opened.records else "failed"
             with suppress(Exception):
-                await journal.finish(RunEnd(opened.run_id, reason, "", f"{type(error).__name__}: {error}"))
+                await journal.finish(RunEnd(opened.run_id, reason, "", told(error)))
             raise
 
     async def _driver_of(
@@ -237,7 +232,13 @@ class Agent(Generic[T]):
         )
 
 
-def _message(task: str | Part | Sequence[Part]) -> User:
+async def _to_the_end(run: Run[T]) -> Result[T]:
+    run.unheard()
+    async with run:
+        return await run.wait()
+
+
+def _message(task: Content) -> User:
     try:
         parts = parts_of(task)
     except TypeError as error:
@@ -288,7 +289,7 @@ def _tools(tools: Iterable[Any] | Tools) -> Tools:
     return Toolbox(tools)
 
 
-def _entries(history: Iterable[Mapping[str, JSON]] | Sequence[Entry] | None) -> tuple[Entry, ...]:
+def _entries(history: History | None) -> tuple[Entry, ...]:
     if history is None:
         return ()
     kind: object = history

@@ -6,7 +6,7 @@ import asyncio
 import concurrent.futures
 import queue
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from types import TracebackType
@@ -15,13 +15,15 @@ from typing import Any, Generic
 from typing_extensions import TypeVar
 
 from glassloop import background
-from glassloop.core.entries import JSON, Entry, Mend, Part, Usage, User, parts_of
+from glassloop.core.entries import JSON, Content, Entry, Mend, Usage, User, parts_of
 from glassloop.core.errors import ConfigError, GlassloopError
 from glassloop.core.events import Event, Finished
 from glassloop.core.journal import Session, StopReason
 from glassloop.run import Driver
 
 T = TypeVar("T", default=str)
+
+_NOT_STARTED = "this run has not started: use `async with agent.stream(...) as run`"
 
 _driving: set[asyncio.Task[None]] = set()
 """What is being driven. An event loop holds its tasks weakly: a run that nobody holds would be torn apart."""
@@ -167,13 +169,13 @@ class Run(Generic[T]):
         if self._result is not None:
             return self._result
         if self._driver is None:
-            raise ConfigError("this run has not started: use `async with agent.stream(...) as run`")
+            raise ConfigError(_NOT_STARTED)
         return self._outcome(self._driver)
 
     async def wait(self) -> Result[T]:
         """Let the run end and give its result. Raises its error. If the waiting is cancelled, so is the run."""
         if self._task is None:
-            raise ConfigError("this run has not started: use `async with agent.stream(...) as run`")
+            raise ConfigError(_NOT_STARTED)
         try:
             await asyncio.shield(self._task)
         except asyncio.CancelledError:
@@ -190,17 +192,17 @@ class Run(Generic[T]):
         if self._driver is not None:
             self._driver.cancel()
 
-    def steer(self, text: str | Part | Sequence[Part]) -> None:
+    def steer(self, text: Content) -> None:
         """Say something to the model before its next call."""
         self.inbox.append(User(parts_of(text), "steer"))
 
-    def follow_up(self, text: str | Part | Sequence[Part]) -> None:
+    def follow_up(self, text: Content) -> None:
         """Say something when the run would have ended; it goes on with that."""
         self.follow_ups.append(User(parts_of(text), "follow_up"))
 
     async def __aiter__(self) -> AsyncIterator[Event]:
         if self._driver is None:
-            raise ConfigError("this run has not started: use `async with agent.stream(...) as run`")
+            raise ConfigError(_NOT_STARTED)
         while True:
             while self._events:
                 event = self._events.popleft()
@@ -271,11 +273,11 @@ class SyncRun(Generic[T]):
         """See `Run.cancel`."""
         background.loop().call_soon_threadsafe(self._run.cancel)
 
-    def steer(self, text: str | Part | Sequence[Part]) -> None:
+    def steer(self, text: Content) -> None:
         """See `Run.steer`."""
         self._run.steer(text)
 
-    def follow_up(self, text: str | Part | Sequence[Part]) -> None:
+    def follow_up(self, text: Content) -> None:
         """See `Run.follow_up`."""
         self._run.follow_up(text)
 

@@ -55,13 +55,13 @@ class Shape(Generic[T]):
         try:
             value: T = self.adapter.validate_json(text)
         except ValidationError:
-            if (inside := bare_json(text)) == text:
+            if (inside := _bare_json(text)) == text:
                 raise
             value = self.adapter.validate_json(inside)
         return value
 
 
-def bare_json(text: str) -> str:
+def _bare_json(text: str) -> str:
     """The JSON inside an answer: without a code fence around it or a sentence before it."""
     text = text.strip()
     if "```" in text:

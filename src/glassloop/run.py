@@ -20,7 +20,6 @@ from glassloop.core.errors import EndpointError, GlassloopError
 from glassloop.core.events import (
     ApprovalAsked,
     ApprovalDecided,
-    Delta,
     Event,
     Mended,
     ModelFinished,
@@ -32,6 +31,7 @@ from glassloop.core.events import (
     RunStarted,
     TextDelta,
     ToolFinished,
+    still_shown,
 )
 from glassloop.core.journal import (
     Cancelled,
@@ -273,7 +273,7 @@ class Driver:
                     self.mends.append(one)
                     self.emit(Mended(one))
                 else:
-                    shown = (shown or isinstance(one, Delta)) and not getattr(one, "discard", False)
+                    shown = still_shown(one, shown)
                     self.emit(one)
         raise errors.EmptyReply(f"{self.model.name} ended without a reply: its stream() must say one last")
 

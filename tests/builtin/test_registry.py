@@ -30,12 +30,16 @@ def test_what_is_loaded_to_look_things_up_only_reads(name: str, notes: dict[str,
     assert {tool.effect for tool in builtin.load(name, notes)} == {"read"}
 
 
-def test_a_single_tool_is_loaded_under_its_own_name_and_basics_has_those_that_need_no_folder(
-    notes: dict[str, str],
-) -> None:
-    four = ["calculator", "current_time", "weather", "search_notes"]
-    assert [builtin.load(name, notes)[0].name for name in four] == four
-    assert [tool.name for tool in builtin.load("basics")] == four[:3]
+@pytest.mark.parametrize("name", builtin.TOOLS)
+def test_each_tool_is_loaded_alone_under_its_own_name(name: str, notes: dict[str, str]) -> None:
+    assert [tool.name for tool in builtin.load(name, notes)] == [name]
+
+
+def test_a_set_has_the_tools_that_it_names_and_basics_those_that_need_no_folder() -> None:
+    for name, tools in builtin.SETS.items():
+        assert tuple(tool.name for tool in builtin.load(name)) == tools
+    assert not set(builtin.SETS) & set(builtin.TOOLS)
+    assert builtin.SETS["basics"] == ("calculator", "current_time", "weather")
 
 
 def test_an_unknown_name_is_refused_with_the_nearest_and_all() -> None:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
 from tests.cli.terminal import WEATHER_TOOLS, glassloop, glassloop_here
 
+from glassloop.cli.tables import print_table
 from glassloop.testing.server import ChatServer, fails
+from glassloop.tools.loading import load_tools
 
 ANSWER = "You have no note on packing; there are notes on visa and hotel."
 
@@ -51,7 +54,32 @@ def test_the_tools_are_listed_one_a_line(
         "send_mail": "once",
     }.items():
         assert effects[name] == effect
-    assert "notes" in done.err
+    own = [row[2] for row in rows].index("tools.py")
+    assert own == 0
+    assert {row[0] for row in rows if row[2] == "files"} >= {"read_file", "write_file"}
+    assert "!" not in done.err
+    assert done.err.count("search_notes") == 1
+
+
+def test_what_is_listed_can_be_given_with_t(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "notes").mkdir()
+    listed = glassloop_here(monkeypatch, capfd, tmp_path, "tools").out
+    names = {cell for line in listed.splitlines() for cell in line.split("\t")[0:3:2] if cell}
+    assert {"read_file", "files", "search_notes", "basics"} <= names
+    for name in names:
+        assert load_tools(name, {"notes_folder": "notes"})
+
+
+def test_a_narrow_table_is_paragraphs(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    monkeypatch.setenv("COLUMNS", "24")
+    monkeypatch.setenv("NO_COLOR", "1")
+    print_table(["tool", "effect", "set", "what"], [("read_file", "read", "", "Read a text file, slowly.")])
+    assert capsys.readouterr().out == "read_file (read)\n  Read a text file,\n  slowly.\n"
 
 
 GOOD = WEATHER_TOOLS
@@ -78,8 +106,15 @@ def search(text):
         (POOR, 0, ["process: ", "does not say when to use it", "`data`"]),
         (BROKEN, 1, ["tools.py", "text"]),
         ("def broken(:\n", 1, ["tools.py", "line 1"]),
+        (
+            POOR + "\ndef bare(text: str) -> str:\n    return text\n",
+            0,
+            ["bare is no tool: it has no docstring"],
+        ),
+        (GOOD + '\ndef other() -> None:\n    """Other."""\n', 0, ["other is no tool: it is not marked"]),
+        ("def bare() -> None: ...\n", 2, ["has no tools", "`bare` is none: it has no docstring"]),
     ],
-    ids=["good", "poor", "unannotated", "syntax error"],
+    ids=["good", "poor", "unannotated", "syntax error", "undocumented", "unmarked", "none"],
 )
 def test_tools_check_advises_and_fails_only_on_what_cannot_work(
     tmp_path: Path,
@@ -94,6 +129,43 @@ def test_tools_check_advises_and_fails_only_on_what_cannot_work(
     assert done.code == code
     for word in words:
         assert word in done.out + done.err
+
+
+def test_a_file_that_is_not_there_is_wrong_usage(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    done = glassloop_here(monkeypatch, capfd, tmp_path, "tools", "check", "nowhere.py")
+    assert done.code == 2
+    assert "nowhere.py does not exist" in done.err
+
+
+NO_CATALOGUES = {
+    "no JSON": ("127.0.0.1 localhost\n", "line 1 is no JSON"),
+    "no object": ("3\n", "line 1 is no quirk: it is no object"),
+    "no text": ('{"id": 1}\n', "its `id` is no text"),
+    "no wire": (
+        '{"id": "a", "family": "b", "name": "c", "wire": {"mode": "json"}}\n',
+        "no object with status",
+    ),
+    "nothing": ("\n", "holds no quirks"),
+}
+
+
+@pytest.mark.parametrize("command", ["play", "serve"])
+@pytest.mark.parametrize("case", NO_CATALOGUES)
+def test_a_file_that_is_no_catalogue_is_wrong_usage(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+    case: str,
+    command: str,
+) -> None:
+    text, words = NO_CATALOGUES[case]
+    (tmp_path / "hosts").write_text(text)
+    done = glassloop_here(monkeypatch, capfd, tmp_path, "quirks", command, "hosts")
+    assert done.code == 2
+    assert words in done.err
+    assert "mistake in Glassloop" not in done.err
 
 
 def test_the_models_of_an_endpoint_are_listed_one_a_line(tmp_path: Path) -> None:

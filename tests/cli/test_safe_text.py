@@ -75,3 +75,27 @@ def test_wrapped_lines_fit(columns: int) -> None:
     lines = wrapped("北京今天的天气怎么样 and a-very-long-word-that-must-break\nnext", columns)
     assert all(width_of(line) <= max(2, columns) for line in lines)
     assert "".join("".join(lines).split()) == "北京今天的天气怎么样anda-very-long-word-that-must-breaknext"
+
+
+WRAPPED = {
+    "words stay whole": ("one two three", 8, ["one two", "three"]),
+    "what is too long is cut": ("abcdefghij kl", 4, ["abcd", "efgh", "ij", "kl"]),
+    "Chinese breaks anywhere": ("密钥只会发给主机", 8, ["密钥只会", "发给主机"]),
+    "no line begins with a closing mark": ("密钥只会，发给主机。", 8, ["密钥只", "会，发给", "主机。"]),
+    "no line ends with an opening mark": ("密钥只（会）发", 8, ["密钥只", "（会）发"]),
+    "Latin words within Chinese stay whole": ("密钥 key 只发给 host", 9, ["密钥 key", "只发给", "host"]),
+    "an apostrophe is no end": ("we don’t go", 6, ["we", "don’t", "go"]),
+    "margins stay": ("  a b", 9, ["  a b"]),
+    "lines stay": ("a\n\nb", 9, ["a", "", "b"]),
+}
+
+
+@pytest.mark.parametrize("case", WRAPPED)
+def test_lines_break_where_a_reader_expects_it(case: str) -> None:
+    text, columns, lines = WRAPPED[case]
+    assert wrapped(text, columns) == lines
+
+
+@given(st.text(), st.integers(2, 40))
+def test_wrapping_loses_nothing_but_white_space(text: str, columns: int) -> None:
+    assert "".join("".join(wrapped(text, columns)).split()) == "".join(text.split())

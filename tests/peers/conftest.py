@@ -76,10 +76,10 @@ def litellm(folder: Path, aimock: Peer) -> Iterator[Peer]:
     """A gateway with mock models, and with one that it passes on to aimock."""
     peer = Peer(f"http://127.0.0.1:{free_port()}", "says", "sk-peers")
     program = installed(build.LITELLM, "bin/litellm")
-    config = json.loads((HERE / "litellm.json").read_text())
+    config = json.loads((HERE / "litellm.json").read_text("utf-8"))
     relayed = {"model": "openai/gpt-4o", "api_key": aimock.key, "api_base": aimock.base_url}
     config["model_list"].append({"model_name": "relayed", "litellm_params": relayed})
-    (folder / "litellm.yaml").write_text(json.dumps(config))
+    (folder / "litellm.yaml").write_text(json.dumps(config, ensure_ascii=False), "utf-8")
     command = [program, "--config", folder / "litellm.yaml", "--host", "127.0.0.1"]
     command += ["--port", peer.root.rsplit(":", 1)[1], "--telemetry", "False"]
     env = {"LITELLM_LOCAL_MODEL_COST_MAP": "True", "NO_PROXY": "*"}
@@ -94,6 +94,7 @@ def llama(folder: Path) -> Iterator[Peer]:
     program = installed(build.LLAMA, "llama-server")
     (weights,) = build.folder_of(build.MODEL).rglob("SmolLM2*.gguf")
     command = [program, "--model", weights, "--alias", "smollm2", "--jinja", "--api-key", "peers-key"]
+    command += ["--chat-template-file", program.with_name(build.TEMPLATE)]
     command += ["--host", "127.0.0.1", "--port", peer.root.rsplit(":", 1)[1]]
     command += ["--ctx-size", "2048", "--parallel", "1", "--threads", "2", "--no-webui"]
     with running(command, peer.root, "/health", folder / "llama.log"):

@@ -4,7 +4,7 @@ import pytest
 from tests.textcalls.kit import TOOLS, assert_same_in_pieces, calls_of, problems_of, read_in_pieces
 
 from glassloop.core.entries import ToolCall
-from glassloop.wire.textcalls import find_calls
+from glassloop.wire.textcalls import TextCallReader, find_calls
 
 OSLO = ("get_weather", {"city": "Oslo"})
 CITIES = ("list_cities", {})
@@ -73,6 +73,44 @@ READ = {
     "hermes: a thought in the call": ('<tool_call>{"thought": "x", "name": "get_weather", "arguments": {"city": "Oslo"}}</tool_call>', "", [OSLO]),
     "a name and a fence": ('get_weather\n```json\n{"city": "Oslo"}\n```', "", [OSLO]),
     "qwen-agent: flowers": ('✿FUNCTION✿: get_weather\n✿ARGS✿: {"city": "Oslo"}\n✿RESULT✿: sunny', "", [OSLO]),
+    'hermes: the arguments beside the name': ('<tool_call>\n{"name": "get_weather", "city": "Oslo"}\n</tool_call>', '', [OSLO]),
+    'hermes: name and arguments in tags': ('<tool_call>\n<name>get_weather</name>\n<arguments>{"city": "Oslo"}</arguments>\n</tool_call>', '', [OSLO]),
+    'hermes: all in tags': ('<tool_use>\n<tool_name>get_weather</tool_name>\n<parameters>\n<city>Oslo</city>\n</parameters>\n</tool_use>', '', [OSLO]),
+    'hermes: a name in a tag and no arguments': ('<tool_call><name>list_cities</name></tool_call>', '', [CITIES]),
+    'hermes: the opener of the first of two is missing': ('{"name": "list_cities", "arguments": {}}\n</tool_call>\n<tool_call>\n{"name": "get_weather", "arguments": {"city": "Oslo"}}\n</tool_call>', '', [CITIES, OSLO]),
+    'hermes: text between and after': ('One.\n<tool_call>{"name": "list_cities", "arguments": {}}</tool_call>\nTwo.\n<tool_call>{"name": "get_weather", "arguments": {"city": "Oslo"}}</tool_call>\nThree.', 'One.\n\nTwo.\n\nThree.', [CITIES, OSLO]),
+    "claude's first notation": ('<function_calls>\n<invoke>\n<tool_name>get_weather</tool_name>\n<parameters>\n<city>Oslo</city>\n</parameters>\n</invoke>\n</function_calls>', '', [OSLO]),
+    'qwen3-coder: a tag is not closed': ('<tool_call>\n<function=get_weather\n<parameter=city>\nOslo\n</parameter>\n</function>\n</tool_call>', '', [OSLO]),
+    "qwen3-coder: the function's tag is missing": ('<tool_call>get_weather\n<parameter=city>\nOslo\n</parameter>\n</tool_call>', '', [OSLO]),
+    "glm: the value's closer is missing": ('<tool_call>get_weather\n<arg_key>city</arg_key>\n<arg_value>Oslo\n</tool_call>', '', [OSLO]),
+    "glm: the key's closer is missing": ('<tool_call>get_weather<arg_key>city<arg_value>Oslo</arg_value></tool_call>', '', [OSLO]),
+    'glm: the opener is missing': ('get_weather\n<arg_key>city</arg_key>\n<arg_value>Oslo</arg_value>\n</tool_call>', '', [OSLO]),
+    'hunyuan: its separator': ('<tool_calls><tool_call>get_weather<tool_sep><arg_key>city</arg_key><arg_value>Oslo</arg_value></tool_call></tool_calls>', '', [OSLO]),
+    "dsml: the parameter's closer is missing": ('<｜DSML｜function_calls>\n<｜DSML｜invoke name="get_weather">\n<｜DSML｜parameter name="city" string="true">Oslo\n</｜DSML｜invoke>\n</｜DSML｜function_calls>', '', [OSLO]),
+    'dsml: the first bar is lost': ('<DSML｜function_calls>\n<DSML｜invoke name="get_weather">\n<DSML｜parameter name="city" string="true">Oslo</DSML｜parameter>\n</DSML｜invoke>\n</DSML｜function_calls>', '', [OSLO]),
+    'dsml: blanks around the bars': ('< | DSML | function_calls>\n< | DSML | invoke name="get_weather">\n< | DSML | parameter name="city" string="true">Oslo</ | DSML | parameter>\n</ | DSML | invoke>\n</ | DSML | function_calls>', '', [OSLO]),
+    "dsml: one call's word": ('<｜DSML｜tool_call>\n<｜DSML｜invoke name="list_cities">\n</｜DSML｜invoke>\n</｜DSML｜tool_call>', '', [CITIES]),
+    'deepseek: blanks for underscores': ('<｜tool calls begin｜><｜tool call begin｜>function<｜tool sep｜>get_weather\n```json\n{"city": "Oslo"}\n```<｜tool call end｜><｜tool calls end｜>', '', [OSLO]),
+    'deepseek: all tokens are lost': ('functionlist_cities\n```json\n{}\n```\nfunctionget_weather\n```json\n{"city": "Oslo"}\n```', '', [CITIES, OSLO]),
+    'kimi: all tokens are lost': ('functions.list_cities:0{}functions.get_weather:1{"city": "Oslo"}', '', [CITIES, OSLO]),
+    'gemma 4: all tokens are lost': ('call:get_weather{city:<|"|>Oslo<|"|>}', '', [OSLO]),
+    'mistral: several behind one token': ('[TOOL_CALLS]list_cities{}, add{"a": 1, "b": 2}get_weather[ARGS]{"city": "Oslo"}', '', [CITIES, ADD, OSLO]),
+    'lm studio: its own request': ('[TOOL_REQUEST]{"name": "get_weather", "arguments": {"city": "Oslo"}}[END_TOOL_REQUEST]', '', [OSLO]),
+    'harmony: an invented result': ('<|channel|>commentary to=functions.list_cities<|message|>{}<|call|><|start|>functions.list_cities to=assistant<|channel|>commentary<|message|>["Oslo"]<|end|><|start|>assistant<|channel|>final<|message|>Oslo.', '', [CITIES]),
+    'functionary v2: a call': ('<|from|>assistant\n<|recipient|>get_weather\n<|content|>{"city": "Oslo"}<|stop|>', '', [OSLO]),
+    'functionary v2: an answer and a call': ('<|recipient|> all\n<|content|> Let me see.\n<|from|> assistant\n<|recipient|> list_cities\n<|content|> {}<|stop|>', 'Let me see.', [CITIES]),
+    'functionary v2: an answer': ('<|recipient|>all\n<|content|>It is 4.<|stop|>', 'It is 4.', []),
+    'gemma 3: code behind a longer text': ('Okay.\n\nI will check the weather in Oslo.\n\n```tool_code\nget_weather(city="Oslo")\n```', 'Okay.\n\nI will check the weather in Oslo.', [OSLO]),
+    'gemma 3: an invented result': ('```tool_code\nget_weather(city="Oslo")\n```\n```tool_output\nsunny\n```\nIt is sunny.', '', [OSLO]),
+    'functools and a blank': ('functools [{"name": "list_cities", "arguments": {}}]', '', [CITIES]),
+    'xlam: a thought first': ('{"thought": "I {must}.", "tool_calls": [{"name": "get_weather", "arguments": {"city": "Oslo"}}]}', '', [OSLO]),
+    'several fences': ('```json\n{"name": "list_cities", "arguments": {}}\n```\n\n```json\n{"name": "get_weather", "arguments": {"city": "Oslo"}}\n```', '', [CITIES, OSLO]),
+    'a fence on one line': ('```[{"name": "get_weather", "arguments": {"city": "Oslo"}}]```', '', [OSLO]),
+    'react: bold labels': ('**Thought:** easy\n**Action:** get_weather\n**Action Input:** {"city": "Oslo"}\n**Observation:** sunny', '', [OSLO]),
+    'react: the arguments in brackets': ('Thought: easy\nAction: get_weather(city="Oslo")', '', [OSLO]),
+    'react: an object in brackets': ('Action: get_weather({"city": "Oslo"})', '', [OSLO]),
+    "react: the paper's brackets": ('Thought: easy\nAction: get_weather[Oslo]\nObservation: sunny', '', [OSLO]),
+    'react: a string for the only required argument': ('Action: get_weather\nAction Input: "Oslo"', '', [OSLO]),
     "an invented result": ('<tool_call>{"name": "list_cities", "arguments": {}}</tool_call>\n<tool_response>\n["Oslo"]\n</tool_response>\nThere is Oslo.', "", [CITIES]),
     "an invented turn": ("It is 4.<|im_end|>\n<|im_start|>user\nAnd 3+3?<|im_end|>", "It is 4.", []),
     "end tokens only": ("It is 4.<end_of_turn>\n<eos>", "It is 4.", []),
@@ -105,6 +143,21 @@ TEXT = {
     "an action that is none": "Action: write a letter\nAction Input: soon",
     "tokens in the middle": "The token <|im_end|> ends a turn.",
     "a word and a bracket": "[TOOL_CALLS] is a token of Mistral.",
+    "in a table": 'As a table:\n\n| call | format |\n|---|---|\n| <tool_call>{"name": "list_cities", "arguments": {}}</tool_call> | Hermes |\n',
+    "a fence in a longer fence": "````md\n```\n<function=list_cities></function>\n```\n````\nThat is all.",
+    "a fence of other marks": "~~~\n```\n<function=list_cities></function>\n~~~\nThat is all.",
+    "the pattern of a call": 'Write:\n<tool_call>\n{"name": <function-name>, "arguments": <args-json-object>}\n</tool_call>\nfor each.',
+    "a harmony header in a sentence": "The header <|channel|>commentary to=functions.list_cities<|message|> begins a call.",
+    "a harmony call in a sentence": "Write <|channel|>commentary to=functions.list_cities<|message|>{}<|call|> for it.",
+    "a message's beginning in a sentence": "Use <|start|>assistant<|message|> to begin.",
+    "a turn's beginning in a sentence": "In ChatML you write <|im_start|>user\nHi<|im_end|>\nand so on.",
+    "a word like Functionary's": ">>>all right then",
+    "a tag that is named after a tool": "<get_weather>Oslo</get_weather> is no tag.",
+    "a tag after a tool with other tags in it": "<get_weather><b>Oslo</b></get_weather>",
+    "a tag after a tool that lacks what it needs": "<add><a>1</a></add>",
+    "other things beside a name": '{"name": "get_weather", "city": "Oslo", "sunny": true}',
+    "a fence and then another one": '```json\n{"name": "list_cities", "arguments": {}}\n```\n\n```json\n["Oslo"]\n```',
+    "words behind a name in a tag": "<tool_call><name>list_cities</name> is how it begins.",
     "a tag that is named": "The <tool_call> tag opens a call.",
 }
 
@@ -150,3 +203,27 @@ def test_an_argument_that_is_given_twice_is_a_problem():
     ((name, problem),) = problems_of(find_calls(text, TOOLS))
     assert name == "get_weather"
     assert "twice" in problem
+
+
+CUT = (
+    "<tool_call><name>list_cities</name>\n<argum",
+    "<tool_call><name>list_cit",
+    'Action: get_weather\nAction Input: "Os',
+    "Action: get_weather[Os",
+    "Action: get_weather(city='Os",
+    'functions.get_weather:0{"city": "Os',
+    '<|recipient|>get_weather\n<|content|>{"city": "Os',
+    '[TOOL_CALLS]get_weather{"city": "Os',
+    "<tool_call><function=get_weather\n<parameter=city>Os",
+)
+
+
+@pytest.mark.parametrize("text", CUT)
+def test_what_is_cut_off_never_runs(text):
+    assert calls_of(assert_same_in_pieces(text, every_split=True)) == []
+
+
+@pytest.mark.parametrize("text", ["<get_weather>\nThe", "<get_weather><b>", "All <s", "It is [TOO"])
+def test_text_that_cannot_be_a_call_is_shown_at_once(text):
+    reader = TextCallReader(TOOLS)
+    assert reader.feed(text + " word") == text + " word"

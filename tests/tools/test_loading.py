@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from glassloop.core.errors import ConfigError, ToolDefinitionError
-from glassloop.tools.loading import load_tools
+from glassloop.tools.loading import load_tools, look_up
 
 MARKED = '''
 from __future__ import annotations
@@ -140,3 +140,37 @@ def test_what_is_not_there_is_a_config_error(tmp_path: Path) -> None:
 def test_a_module_that_is_not_there_is_told() -> None:
     with pytest.raises(ToolDefinitionError, match="no_such_module_anywhere"):
         load_tools("no_such_module_anywhere:search")
+
+
+def test_public_functions_that_are_no_tools_are_named_with_the_reason(file: Path, tmp_path: Path) -> None:
+    assert look_up(str(file)).skipped == {
+        "documented_helper": "it is not marked with @tool, as others here are"
+    }
+    (tmp_path / "plain.py").write_text(UNMARKED)
+    assert look_up(str(tmp_path / "plain.py")).skipped == {"undocumented": "it has no docstring"}
+    assert look_up(f"{file}:add").skipped == look_up("basics").skipped == {}
+
+
+NO_TYPES = {
+    "a class of the file": (
+        "class Thing: ...",
+        "Thing",
+        "`what: Thing` is of a type that JSON cannot carry.",
+    ),
+    "a function": ("from collections.abc import Callable", "Callable[[int], str]", "Callable[[int], str]`"),
+}
+
+
+@pytest.mark.parametrize("mark", ["", "@tool\n"], ids=["unmarked", "marked"])
+@pytest.mark.parametrize("case", NO_TYPES)
+def test_a_type_that_cannot_be_sent_is_named_as_the_file_names_it(
+    tmp_path: Path, case: str, mark: str
+) -> None:
+    before, hint, words = NO_TYPES[case]
+    function = f'def search(what: {hint}) -> str:\n    """Search."""\n    return ""\n'
+    (tmp_path / "bad.py").write_text(f"from glassloop import tool\n{before}\n{mark}{function}")
+    with pytest.raises(ToolDefinitionError) as caught:
+        load_tools(str(tmp_path / "bad.py"))
+    assert words in str(caught.value)
+    assert "glassloop_tools_" not in str(caught.value)
+    assert "schema" not in str(caught.value)

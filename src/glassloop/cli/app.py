@@ -10,6 +10,9 @@ import click
 _COMMANDS = {
     "run": "Ask one question and print the answer.",
     "chat": "Talk with a model, with tools.",
+    "sessions": "Find, name and export what was said.",
+    "show": "See a session, round by round.",
+    "approve": "Decide about calls that wait.",
     "demo": "See the loop at work; no key needed.",
     "tools": "List the tools, or check a tool file.",
     "models": "List the models of an endpoint.",

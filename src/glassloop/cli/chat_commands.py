@@ -7,10 +7,10 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from glassloop.cli.safe_text import one_line, visible
+from glassloop.cli.safe_text import one_line, shortened, visible
 from glassloop.cli.screen import Line, Style, call_text, counted, tokens_text
 from glassloop.core.entries import Note, Reply, Summary, System, ToolResult, User
-from glassloop.core.errors import ConfigError
+from glassloop.core.errors import ConfigError, SessionError
 
 if TYPE_CHECKING:
     from glassloop.cli.chat import Chat
@@ -24,6 +24,9 @@ BARE = frozenset({"quit", "exit", "q", "history", "clear"})
 """Commands that need no slash."""
 
 
+NOTHING_SAID = Line("Nothing has been said yet.", "quiet")
+
+
 def run_command(chat: Chat, text: str) -> list[Line] | None:
     """Do what a command says and give the lines that answer it; None if the text is no command."""
     word, _, argument = text.strip().partition(" ")
@@ -34,7 +37,7 @@ def run_command(chat: Chat, text: str) -> list[Line] | None:
         return [Line(f"There is no /{one_line(name)}. /help lists what there is.", "bad")]
     try:
         return COMMANDS[name][0](chat, argument.strip())
-    except (ConfigError, OSError) as error:
+    except (ConfigError, SessionError, OSError) as error:
         return [Line(visible(line), "bad") for line in str(error).splitlines()]
 
 
@@ -65,6 +68,8 @@ def _model(chat: Chat, argument: str) -> list[Line]:
 
 def _usage(chat: Chat, argument: str) -> list[Line]:
     facts = [counted(chat.rounds, "model call"), tokens_text(chat.usage) or "tokens not reported"]
+    facts += [f"{chat.usage.cached_tokens:,} of them cached"] if chat.usage.cached_tokens else []
+    facts += [f"{chat.usage.reasoning_tokens:,} for reasoning"] if chat.usage.reasoning_tokens else []
     facts.append(f"${chat.cost:.4f}" if chat.cost is not None else "cost not reported")
     return [Line(", ".join(facts))]
 
@@ -90,7 +95,7 @@ def _history(chat: Chat, argument: str) -> list[Line]:
                 lines += [Line(f"← {one_line(entry.text)[:200]}", "good" if entry.state == "ok" else "bad")]
             case System() | Note() | Summary():
                 lines += _block("note", entry.text, "quiet")
-    return lines or [Line("Nothing has been said yet.", "quiet")]
+    return lines or [NOTHING_SAID]
 
 
 def _block(who: str, text: str, style: Style) -> list[Line]:
@@ -99,8 +104,8 @@ def _block(who: str, text: str, style: Style) -> list[Line]:
 
 def _save(chat: Chat, argument: str) -> list[Line]:
     """As Chat Completions messages, which any tool can read and `history=` takes back."""
-    if not chat.messages:
-        return [Line("Nothing has been said yet, so nothing is saved.", "quiet")]
+    if not chat.entries:
+        return [NOTHING_SAID]
     path = Path(argument or "chat.json").expanduser()
     if path.exists() and not argument:
         raise ConfigError(f"{path} exists already. Name a file: /save FILE")
@@ -108,6 +113,89 @@ def _save(chat: Chat, argument: str) -> list[Line]:
         json.dumps(chat.messages, ensure_ascii=False, indent=2) + "\n", encoding="utf-8", errors="replace"
     )
     return [Line(f"saved {counted(len(chat.messages), 'message')} to {path}", "good")]
+
+
+# ── Sessions ─────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _fork(chat: Chat, argument: str) -> list[Line]:
+    """The same conversation once more; what is said from now on is said in the new one."""
+    if chat.session is None:
+        return [NOTHING_SAID]
+    store, before = chat.store, chat.session.id
+    forked = store.fork(before)
+    if argument:
+        store.rename(forked, argument)
+    chat.go_on_with(chat.keeping.continued(forked))
+    return [Line(f"this is session {forked} now; the one before is {before}", "good")]
+
+
+def _undo(chat: Chat, argument: str) -> list[Line]:
+    return _back(chat, 1)
+
+
+def _rewind(chat: Chat, argument: str) -> list[Line]:
+    """Keep the first N questions with their answers. Without N: the questions by number."""
+    asked = _questions(chat)
+    if not argument:
+        lines = [Line(f"{number:>3} {shortened(text, 70)}") for number, text in enumerate(asked, 1)]
+        return [*lines, Line("/rewind N keeps the first N of them", "quiet")] if lines else [NOTHING_SAID]
+    if not argument.isdecimal() or int(argument) >= len(asked):
+        return [Line(f"/rewind N: N is a number from 0 to {max(0, len(asked) - 1)}", "bad")]
+    return _back(chat, len(asked) - int(argument))
+
+
+def _back(chat: Chat, turns: int) -> list[Line]:
+    if chat.session is None or not chat.entries:
+        return [NOTHING_SAID]
+    text = chat.store.undo(chat.session.id, turns)
+    chat.go_on_with(chat.keeping.continued(chat.session.id))
+    return [
+        Line(f"taken back: {one_line(text)}", "good"),
+        Line("What it did outside is not undone.", "quiet"),
+    ]
+
+
+def _questions(chat: Chat) -> list[str]:
+    return [one_line(one.text) for one in chat.entries if isinstance(one, User) and one.kind == "task"]
+
+
+def _sessions(chat: Chat, argument: str) -> list[Line]:
+    from glassloop.cli.keeping import folder
+    from glassloop.sessions.markdown import when
+
+    current = chat.session.id if chat.session else ""
+    found = chat.keeping.store_of(None).sessions(folder=folder(), limit=15)
+    lines = [
+        Line(
+            f"{one.session_id} {when(one.updated_ms)} {shortened(one_line(one.name or one.title), 60)}",
+            "title" if one.session_id == current else "plain",
+        )
+        for one in found
+    ]
+    return (
+        [*lines, Line("/resume ID goes on with one of them", "quiet")]
+        if lines
+        else [Line("none yet", "quiet")]
+    )
+
+
+def _resume(chat: Chat, argument: str) -> list[Line]:
+    from glassloop.cli.keeping import titled
+
+    session = chat.keeping.continued(argument or None)
+    chat.go_on_with(session)
+    return [
+        Line(f"this is session {session.id} now: {one_line(titled(chat.store, session.id))}", "good"),
+        Line(f"{counted(len(_questions(chat)), 'question')} so far; /history shows them", "quiet"),
+    ]
+
+
+def _name(chat: Chat, argument: str) -> list[Line]:
+    if chat.session is None:
+        return [NOTHING_SAID]
+    chat.store.rename(chat.session.id, argument)
+    return [Line(f"named {one_line(argument)}" if argument else "it has no name now", "good")]
 
 
 Action = Callable[["Chat", str], list[Line]]
@@ -118,6 +206,12 @@ COMMANDS: Mapping[str, tuple[Action, str]] = {
     "clear": (_clear, "begin a new conversation"),
     "tools": (_tools, "the tools that the model may call"),
     "model": (_model, "the model; /model NAME takes another one"),
+    "fork": (_fork, "go on in a copy: /fork [NAME]"),
+    "undo": (_undo, "take the last question and its answer back"),
+    "rewind": (_rewind, "keep the first N questions only: /rewind N"),
+    "sessions": (_sessions, "the conversations of this folder"),
+    "resume": (_resume, "go on with another one: /resume ID, name or words"),
+    "name": (_name, "name this conversation: /name TEXT"),
     "usage": (_usage, "tokens and cost so far"),
     "save": (_save, "write the conversation to a file: /save FILE"),
     "quit": (_leave, "leave; so do exit, q and Ctrl-D"),

@@ -12,6 +12,8 @@ from pathlib import Path
 import click
 
 from glassloop.cli.safe_text import visible
+from glassloop.cli.terminal import for_stderr
+from glassloop.cli.wording import in_terminal_words, program, start_hint
 from glassloop.core import errors
 
 ANSWERED, FAILED, USAGE, LIMIT, INTERRUPTED = 0, 1, 2, 3, 130
@@ -23,13 +25,13 @@ _STOPPED_AT_A_LIMIT = frozenset({"rounds", "calls", "tokens", "cost", "seconds",
 _NEXT_STEPS: Sequence[tuple[type[BaseException], str]] = (
     (
         errors.AuthenticationFailed,
-        "Check the key and where it comes from: glassloop run --verbose says which file.",
+        "Check the key and where it comes from: {program} run --verbose says which file.",
     ),
-    (errors.ModelNotFound, "See what this endpoint offers: glassloop models"),
+    (errors.ModelNotFound, "See what this endpoint offers: {program} models"),
     (errors.ContextOverflow, "Ask about less at once, or use a model with a larger context window."),
     (errors.RateLimited, "Wait a little, or choose another model with -m."),
     (errors.OutOfCredit, "Add credit at the provider, or choose another model with -m."),
-    (errors.ConnectionLost, "Is the server running, and is the base URL right? Try: glassloop models"),
+    (errors.ConnectionLost, "Is the server running, and is the base URL right? Try: {program} models"),
     (errors.StreamStalled, "The endpoint stopped talking. Try again, or choose another model with -m."),
     (errors.EmptyReply, "Try again, or choose another model with -m."),
     (errors.ContentFiltered, "Put the question differently, or choose another model with -m."),
@@ -74,8 +76,9 @@ def report(error: BaseException) -> None:
     lines = message_lines(error)
     if not lines:
         return
-    head, *rest = lines
-    click.echo(click.style("error: ", fg="red", bold=True) + head, err=True, color=color_of(sys.stderr))
+    head, *rest = [part for line in (f"error: {lines[0]}", *lines[1:]) for part in for_stderr(line)]
+    label = click.style("error: ", fg="red", bold=True)
+    click.echo(label + head.removeprefix("error: "), err=True, color=color_of(sys.stderr))
     for line in rest:
         click.echo(line, err=True)
 
@@ -92,7 +95,7 @@ def message_lines(error: BaseException) -> list[str]:
         case click.ClickException():
             return _lines(error.format_message())
         case errors.GlassloopError():
-            return [*_lines(str(error)), *_next_step(error)]
+            return [*_lines(in_terminal_words(_told(error))), *_next_step(error)]
         case OSError():
             what = error.strerror or str(error)
             return _lines(f"{what}: {error.filename}" if error.filename else what)
@@ -107,10 +110,20 @@ def _command_path(error: click.UsageError) -> str:
     return error.ctx.command_path if error.ctx else "glassloop"
 
 
+def _told(error: errors.GlassloopError) -> str:
+    """The message; where a known local server is not running, how it is started in place of a general hint."""
+    text = str(error)
+    if not isinstance(error, errors.ConnectionLost) or "Cannot connect to host" not in text:
+        return text
+    hint = start_hint(error.url)
+    return text.replace(error.hint, hint) if hint and error.hint else text
+
+
 def _next_step(error: errors.GlassloopError) -> list[str]:
     if getattr(error, "hint", ""):
         return []
-    return [step for kind, step in _NEXT_STEPS if isinstance(error, kind)][:1]
+    steps = [step for kind, step in _NEXT_STEPS if isinstance(error, kind)]
+    return [step.format(program=program()) for step in steps[:1]]
 
 
 def _unexpected(error: BaseException) -> list[str]:

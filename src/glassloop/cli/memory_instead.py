@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from glassloop.core.entries import Entry
 from glassloop.core.errors import SessionError
-from glassloop.core.journal import Intent, MemoryJournal, Opened, Record, RunEnd, RunStart, entries_of
+from glassloop.core.journal import (
+    Intent,
+    MemoryJournal,
+    Opened,
+    Record,
+    RunEnd,
+    RunStart,
+    Session,
+    entries_of,
+)
 from glassloop.core.recording import NoRecorder, Recorder
 from glassloop.sessions.journal import SqliteJournal
 
@@ -21,6 +30,9 @@ _NO_INTENT = (
 )
 
 
+_Write = Callable[[str, Sequence[Record]], Awaitable[None]]
+
+
 @dataclass(slots=True)
 class _Known:
     """All that is known of a session while it is used: enough to go on with it in memory."""
@@ -29,7 +41,6 @@ class _Known:
     history: tuple[Entry, ...]
     records: list[Record] = field(default_factory=list)
     failure: SessionError | None = None
-    over: bool = False
 
 
 class MemoryInstead:
@@ -37,14 +48,13 @@ class MemoryInstead:
 
     A session that cannot be begun there, or no longer be written, goes on in memory; `warn` is told once.
     A run that has lost its place on disk starts no tool whose start must be on disk first. What is no
-    failure of the disk (the session is in use, or was taken over) is raised as ever. `kept`: the session
-    that is to be continued; it is not begun anew in memory if the disk does not give it.
+    failure of the disk (the session is in use, or was taken over) is raised as ever.
     """
 
-    def __init__(self, disk: SqliteJournal, warn: Callable[[str], None], kept: str | None = None) -> None:
+    def __init__(self, disk: SqliteJournal, warn: Callable[[str], None]) -> None:
         self._disk = disk
         self._warn = warn
-        self._kept = kept
+        self._continued: set[str] = set()
         self._memory = MemoryJournal()
         self._in_memory: set[str] = set()
         self._sessions: dict[str, _Known] = {}
@@ -53,6 +63,11 @@ class MemoryInstead:
     def holds(self, session_id: str) -> bool:
         """Is this session, as it stands, in memory alone?"""
         return session_id in self._in_memory
+
+    def continued(self, session_id: str) -> Session:
+        """A session of the disk, to go on with. It is not begun anew in memory if the disk does not give it."""
+        self._continued.add(session_id)
+        return Session(session_id, self)
 
     def wire_log(self, run_id: str) -> Recorder:
         """As `SqliteJournal.wire_log`; a run in memory has none."""
@@ -73,7 +88,7 @@ class MemoryInstead:
                 if not _is_of_the_disk(error) or self._cannot_go_on(start.session_id):
                     raise
                 self._warn(f"{error}\n{_AT_ONCE}")
-                await self._move_to_memory(start.session_id)
+                await self._move_to_memory(start.session_id, going_on=False)
             else:
                 return self._learnt(start, opened)
         return self._learnt(start, await self._memory.open(start))
@@ -97,16 +112,16 @@ class MemoryInstead:
 
     async def finish(self, end: RunEnd) -> None:
         known = self._runs.pop(end.run_id)
-        known.over = True
         if self._writes(known):
             try:
-                return await self._disk.finish(end)
+                await self._disk.finish(end)
             except SessionError as error:
                 await self._fallen(known, error)
         elif known.failure is not None:
-            with suppress(SessionError):  # so that another process may have it
+            with suppress(SessionError):  # it says once more what failed, and lets the session go
                 await self._disk.finish(end)
-        await self._memory.finish(end)
+        if not self._writes(known):
+            await self._memory.finish(end)
 
     # ── how ──────────────────────────────────────────────────────────────
 
@@ -114,25 +129,20 @@ class MemoryInstead:
         return not self.holds(known.start.session_id)
 
     def _cannot_go_on(self, session_id: str) -> bool:
-        return session_id == self._kept and session_id not in self._sessions
+        return session_id in self._continued and session_id not in self._sessions
 
     def _learnt(self, start: RunStart, opened: Opened) -> Opened:
-        known = _Known(_as_run(start, opened.run_id), opened.history, list(opened.records))
+        known = _Known(replace(start, run_id=opened.run_id), opened.history, list(opened.records))
         self._runs[opened.run_id] = self._sessions[start.session_id] = known
         return opened
 
-    async def _add(
-        self,
-        run_id: str,
-        records: Sequence[Record],
-        write: Callable[[str, Sequence[Record]], object],
-    ) -> None:
+    async def _add(self, run_id: str, records: Sequence[Record], write: _Write) -> None:
         known = self._runs[run_id]
         known.records.extend(records)
         if not self._writes(known):
             return await self._memory.commit(run_id, records)
         try:
-            await write(run_id, records)  # type: ignore[misc]
+            await write(run_id, records)
         except SessionError as error:
             await self._fallen(known, error)
 
@@ -142,18 +152,24 @@ class MemoryInstead:
             raise error
         known.failure = error
         self._warn(f"{error}\n{_MIDWAY}")
-        await self._move_to_memory(known.start.session_id)
+        await self._move_to_memory(known.start.session_id, going_on=True)
 
-    async def _move_to_memory(self, session_id: str) -> None:
+    async def _move_to_memory(self, session_id: str, *, going_on: bool) -> None:
+        """`going_on`: its last run is open, and stays so."""
         self._in_memory.add(session_id)
         known = self._sessions.get(session_id)
         if known is None:
             return
-        before = _as_run(known.start, f"before-{known.start.run_id}")
-        said = (*known.history, *(entries_of(known.records) if known.over and not self._open(known) else ()))
+        said = known.history if going_on else (*known.history, *entries_of(known.records))
+        before = replace(known.start, run_id=f"before-{known.start.run_id}")
         await self._memory.open(before)
-        await self._memory.commit(before.run_id, [Record(i, entry) for i, entry in enumerate(said)])
+        await self._memory.commit(before.run_id, [Record(seq, entry) for seq, entry in enumerate(said)])
         await self._memory.finish(RunEnd(before.run_id, "answered", ""))
-        if self._open(known):
+        if going_on:
             await self._memory.open(known.start)
             await self._memory.commit(known.start.run_id, known.records)
+
+
+def _is_of_the_disk(error: SessionError) -> bool:
+    """Whether the file or the disk failed, and not what was asked of it."""
+    return isinstance(error.__cause__, (sqlite3.Error, OSError))

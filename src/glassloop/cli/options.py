@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from glassloop.config import Config, load, model_of
+from glassloop.core.errors import ConfigError
+from glassloop.core.limits import Limits
 
 if TYPE_CHECKING:
     from glassloop.agent import Agent
+    from glassloop.cli.keeping import Keeping
     from glassloop.models.model import Model
     from glassloop.run import Approve
     from glassloop.tools.approval import Policy
@@ -33,10 +37,78 @@ class Options:
     system: str | None = None
     tool_mode: str | None = None
     no_stream: bool = False
+    limits: tuple[tuple[str, Any], ...] = ()
+    last: bool = False
+    resume: str | None = None
+    no_save: bool = False
+    take_over: bool = False
+    accept_changes: bool = False
+
+    def __post_init__(self) -> None:
+        if self.last and self.resume is not None:
+            raise click.UsageError("-c continues the last session here, -r the one that it names: give one.")
+        if self.no_save and self.continues:
+            raise click.UsageError("A session that is continued is kept: leave --no-save away.")
+
+    @property
+    def continues(self) -> bool:
+        """Is a session to be continued?"""
+        return self.last or self.resume is not None
 
     def config(self) -> Config:
         """The configuration with the command line's word on top."""
-        return load(model=self.model, base_url=self.base_url, tool_mode=self.tool_mode)
+        config = load(model=self.model, base_url=self.base_url, tool_mode=self.tool_mode)
+        if not self.limits:
+            return config
+        return replace(config, limits=replace(config.limits, **dict(self.limits)))
+
+    def spelled(self) -> str:
+        """The options that make the agent, as they were typed, for a command that goes on with the same agent."""
+        words = [*_word("-m", self.model), *_word("--base-url", self.base_url)]
+        for tool in self.tools:
+            words += _word("-T", tool)
+        words += [*_word("--notes", self.notes), *_word("--system", self.system)]
+        words += ["--no-tools"] if self.no_tools else []
+        return "".join(f" {shlex.quote(word)}" for word in words)
+
+
+def _word(flag: str, value: str | None) -> list[str]:
+    return [] if value is None else [flag, value]
+
+
+_WHOLE_LIMITS = ("rounds", "calls", "tokens", "repeats")
+_LIMITS = (*_WHOLE_LIMITS, "cost", "seconds")
+_NO_LIMIT = "none"
+
+
+def _limits_of(
+    ctx: click.Context, parameter: click.Parameter, values: tuple[str, ...]
+) -> tuple[tuple[str, Any], ...]:
+    """`rounds=40`, each as a pair of the limit's name and its value; `none` takes the limit away."""
+    try:
+        return tuple(_limit(value) for value in values)
+    except ConfigError as error:
+        raise click.BadParameter(str(error), ctx, parameter) from error
+
+
+def _limit(text: str) -> tuple[str, Any]:
+    name, _, said = (part.strip().lower() for part in text.partition("="))
+    if name not in _LIMITS:
+        raise ConfigError(f"{text!r} is no limit: write NAME=NUMBER, NAME one of {', '.join(_LIMITS)}.")
+    if said == _NO_LIMIT:
+        return name, None
+    try:
+        return name, _checked(name, said)
+    except (ValueError, ConfigError) as error:
+        kind = "a whole number" if name in _WHOLE_LIMITS else "a number"
+        raise ConfigError(f"{text!r}: give {kind} above 0, or {_NO_LIMIT}.") from error
+
+
+def _checked(name: str, said: str) -> Any:
+    plain = said.replace("_", "")
+    number: Any = int(plain) if name in _WHOLE_LIMITS else float(plain)
+    Limits(**{name: number})
+    return number
 
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -52,8 +124,38 @@ def endpoint_options(command: Command) -> Command:
     )(command)
 
 
+def session_options(command: Command) -> Command:
+    """Which conversation is continued, and whether it is kept."""
+    for option in reversed(
+        [
+            click.option(
+                "-c", "--continue", "last", is_flag=True, help="Continue the last session of this folder."
+            ),
+            click.option(
+                "-r",
+                "--resume",
+                metavar="SESSION",
+                help="Continue a session: its id, name, or words said in it.",
+            ),
+            click.option("--no-save", is_flag=True, help="Keep nothing of this conversation on disk."),
+            click.option(
+                "--take-over",
+                is_flag=True,
+                help="Continue it although another process may hold it; that one is locked out.",
+            ),
+            click.option(
+                "--accept-changes",
+                is_flag=True,
+                help="Continue an unfinished run although model, tools or instructions are others now.",
+            ),
+        ]
+    ):
+        command = option(command)
+    return command
+
+
 def agent_options(command: Command) -> Command:
-    """Everything that `Options` holds."""
+    """Everything that makes the agent."""
     for option in reversed(
         [
             click.option(
@@ -73,6 +175,14 @@ def agent_options(command: Command) -> Command:
                 help="How tools are called: by the endpoint's own means, or in text. Learned if not said.",
             ),
             click.option("--no-stream", is_flag=True, help="Ask for the whole reply at once."),
+            click.option(
+                "--limit",
+                "limits",
+                metavar="NAME=N",
+                callback=_limits_of,
+                multiple=True,
+                help="Stop at rounds, calls, tokens, cost (US dollars) or seconds, as in rounds=40. May be repeated.",
+            ),
         ]
     ):
         command = option(command)
@@ -92,8 +202,13 @@ def tools_of(options: Options, config: Config) -> list[Tool]:
     return list({(tool.name, tool.hash): tool for tool in tools}.values())  # "basics" and "weather" share one
 
 
-def agent_of(options: Options, config: Config, *, approve: Approve | None) -> Agent[str]:
-    """The agent. `approve` is asked where a rule says so. Raises `ConfigError` and `ToolDefinitionError`."""
+def agent_of(
+    options: Options, config: Config, *, approve: Approve | None, keeping: Keeping | None = None
+) -> Agent[str]:
+    """The agent. `approve` is asked where a rule says so; `keeping` is where its sessions go (memory).
+
+    Raises `ConfigError` and `ToolDefinitionError`.
+    """
     from glassloop.agent import Agent
     from glassloop.tools.toolbox import Toolbox
 
@@ -104,6 +219,8 @@ def agent_of(options: Options, config: Config, *, approve: Approve | None) -> Ag
         settings=config.settings,
         limits=config.limits,
         approve=approve,
+        journal=keeping.journal if keeping else None,
+        recorder=keeping.recorder if keeping else None,
     )
 
 

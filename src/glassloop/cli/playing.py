@@ -16,11 +16,12 @@ from glassloop.handles import Result
 
 
 async def play(
-    agent: Agent[str], text: str, show: Callable[[Event], None], *, session: Session | None = None
+    agent: Agent[str], text: str | None, show: Callable[[Event], None], *, session: Session | None = None
 ) -> tuple[Result[str], BaseException | None]:
     """Run to the end, showing each event. Gives the result and what the run failed with, if it did.
 
-    Ctrl-C cancels the run, which then ends in order; a second Ctrl-C raises `KeyboardInterrupt`.
+    `text` None takes up the session's unfinished run. Ctrl-C cancels the run, which then ends in order; a
+    second Ctrl-C raises `KeyboardInterrupt`.
     """
     async with agent.stream(text, session=session) as run:
         with on_interrupt(run.cancel):

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import IO
 
@@ -11,8 +11,9 @@ import click
 
 from glassloop.cli.events_json import json_line
 from glassloop.cli.failures import color_of
-from glassloop.cli.safe_text import SafeStream, visible
+from glassloop.cli.safe_text import SafeStream, one_line, visible
 from glassloop.cli.screen import Line, Screen, Style
+from glassloop.cli.terminal import for_stderr, width_of_terminal
 from glassloop.config import Config
 from glassloop.core.events import (
     Event,
@@ -27,6 +28,8 @@ from glassloop.core.events import (
     Warned,
 )
 
+__all__ = ["COLORS", "JsonPrinter", "Printer", "announce", "say", "say_skipped", "width_of_terminal"]
+
 COLORS: dict[Style, dict[str, str | bool]] = {
     "plain": {},
     "quiet": {"dim": True},
@@ -37,23 +40,11 @@ COLORS: dict[Style, dict[str, str | bool]] = {
     "title": {"bold": True},
 }
 
-WIDE = 120
-"""Columns for a stderr that is no terminal and says nothing of its width."""
-
-
-def width_of_terminal(stream: IO[str]) -> int:
-    """Columns of the terminal behind a stream; COLUMNS, or `WIDE`, where there is none."""
-    try:
-        columns = os.get_terminal_size(stream.fileno()).columns
-    except (OSError, ValueError):
-        columns = 0
-    told = os.environ.get("COLUMNS", "")
-    return columns or (int(told) if told.isdigit() and int(told) else WIDE)
-
 
 def say(line: Line) -> None:
-    """Write a line to stderr."""
-    click.echo(click.style(line.text, **COLORS[line.style]), err=True, color=color_of(sys.stderr))  # type: ignore[arg-type]
+    """Write a line to stderr, wrapped if a terminal is too narrow for it."""
+    for text in for_stderr(line.text):
+        click.echo(click.style(text, **COLORS[line.style]), err=True, color=color_of(sys.stderr))  # type: ignore[arg-type]
 
 
 def announce(config: Config, *, verbose: bool = False) -> None:
@@ -62,6 +53,12 @@ def announce(config: Config, *, verbose: bool = False) -> None:
         say(Line(f"! {visible(warning)}", "mend"))
     for name, source in config.sources.items() if verbose else ():
         say(Line(f"· {name}: {visible(source)}", "quiet"))
+
+
+def say_skipped(skipped: Mapping[str, str]) -> None:
+    """Say which public functions of a tool file are no tools, and why."""
+    for name, reason in skipped.items():
+        say(Line(f"· {one_line(name)} is no tool: {reason}", "quiet"))
 
 
 class JsonPrinter:
@@ -80,7 +77,9 @@ class Printer:
     """
 
     live: bool
-    screen: Screen = field(default_factory=lambda: Screen(width_of_terminal(sys.stderr)))
+    screen: Screen = field(
+        default_factory=lambda: Screen(width_of_terminal(sys.stderr), wraps=sys.stderr.isatty())
+    )
     _stream: SafeStream = field(default_factory=SafeStream)
     _open: IO[str] | None = None
     _shown: str = ""

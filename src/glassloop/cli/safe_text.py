@@ -133,10 +133,37 @@ def _head(text: str, columns: int) -> str:
     return pieces[0] if pieces else ""
 
 
-def wrapped(text: str, columns: int) -> list[str]:
-    """The text's lines, broken at spaces (or anywhere, if there is none) to fit into so many columns, at least 2."""
-    from rich.console import Console
-    from rich.text import Text
+_OPENING = "（《〈【「『〔“"
+_CLOSING = "，。、；：？！）》〉】」』〕”…—～·"
+_WIDE = "\u2e80-\u3000\u3003-\u3007\u3012-\u303f\u3040-\ua4cf\uf900-\ufaff\uff10-\uffef\U00020000-\U0003fffd"
+_UNIT = re.compile(
+    rf"[{_OPENING}]*(?:[{_WIDE}][{_CLOSING},.;:!?)\]\ufe0f]*|[^\s{_WIDE}{_OPENING}{_CLOSING}]*[{_CLOSING}]*)\s*"
+)
+"""What is kept on one line: a word, or one character of a writing without spaces, with the marks that belong to it."""
 
+
+def wrapped(text: str, columns: int) -> list[str]:
+    """The text's lines, to fit into so many columns, at least 2.
+
+    They are broken at spaces and between Chinese or Japanese characters, but not before a closing mark or after
+    an opening one; what is longer than a line is cut anywhere.
+    """
     columns = max(2, columns)
-    return [line.plain.rstrip() for line in Text(text).wrap(Console(width=columns), columns)] or [""]
+    return [line for paragraph in text.split("\n") for line in _filled(paragraph.expandtabs(4), columns)]
+
+
+def _filled(text: str, columns: int) -> list[str]:
+    lines, line, used = [], "", 0
+    for unit in (piece for found in _UNIT.finditer(text) for piece in _pieces(found.group(), columns)):
+        if line and used + width_of(unit.rstrip()) > columns:
+            lines.append(line.rstrip())
+            line, used = "", 0
+        line += unit
+        used += width_of(unit)
+    return [*lines, line.rstrip()]
+
+
+def _pieces(unit: str, columns: int) -> list[str]:
+    if width_of(unit.rstrip()) <= columns:
+        return [unit]
+    return list(_cells()[1](unit.rstrip(), columns)) + ([" "] if unit[-1].isspace() else [])

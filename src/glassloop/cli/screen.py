@@ -7,7 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from glassloop.cli.safe_text import one_line, shortened, visible, width_of
+from glassloop.cli.safe_text import one_line, shortened, visible, width_of, wrapped
+from glassloop.cli.wording import in_terminal_words
 from glassloop.core.entries import Mend, ToolCall, ToolResult, Usage
 from glassloop.core.events import (
     Event,
@@ -45,6 +46,9 @@ _ENDS: Mapping[str, str] = {
 LONGEST = 500
 """Columns of a message that wraps."""
 
+_HANG = "  "
+"""Before the further lines of a message that wraps."""
+
 RESULT_LINES = 3
 """Lines of a tool's result that are shown; the model gets all of it."""
 
@@ -59,9 +63,13 @@ class Line:
 
 @dataclass(slots=True)
 class Screen:
-    """Turns the events of one run into lines for a terminal of `width` columns. Keeps only what a later line needs."""
+    """Turns the events of one run into lines for a terminal of `width` columns. Keeps only what a later line needs.
+
+    `wraps`: notices are broken into lines of that width; else each is one line, for a file or a pipe.
+    """
 
     width: int = 80
+    wraps: bool = True
     _round: int = 0
     _purpose: str = "turn"
     _usage: Usage = field(default_factory=Usage)
@@ -71,11 +79,17 @@ class Screen:
 
     def lines(self, event: Event) -> list[Line]:
         """The lines that say what just happened; none for what is shown in another way (the answer's text)."""
-        return [Line(shortened(line.text, self._room(line)), line.style) for line in self._drawn(event)]
+        return [line for drawn in self._drawn(event) for line in self._laid_out(drawn)]
 
-    def _room(self, line: Line) -> int:
+    def _laid_out(self, line: Line) -> list[Line]:
         """Calls and results are cut to a line; what a person may have to act on may wrap."""
-        return self.width if line.style in ("call", "good") else max(self.width, LONGEST)
+        if line.style in ("call", "good"):
+            return [Line(shortened(line.text, self.width), line.style)]
+        text = shortened(line.text, max(self.width, LONGEST))
+        if not self.wraps or width_of(text) <= self.width:
+            return [Line(text, line.style)]
+        first, *others = wrapped(text, self.width - len(_HANG))
+        return [Line(first, line.style), *(Line(_HANG + more, line.style) for more in others)]
 
     def _drawn(self, event: Event) -> Iterable[Line]:
         match event:
@@ -87,7 +101,7 @@ class Screen:
                 return [self._after_reply(event)]
             case ModelGaveUp():
                 # If the run ends with this, its error says so; if the run goes on, the next round does.
-                self._gave_up = [Line(f"✗ no reply: {one_line(event.message)}", "bad")]
+                self._gave_up = [Line(f"✗ no reply: {_told(event.message)}", "bad")]
                 return ()
             case ToolStarted():
                 self._running.add(event.call.id)
@@ -134,13 +148,13 @@ def event_lines(event: Event) -> list[Line]:
             return [mend_line(event.mend)]
         case Retrying():
             wait = f" in {event.wait_seconds:.1f} s" if event.wait_seconds else ""
-            return [Line(f"↻ asking again{wait} (retry {event.attempt}): {one_line(event.reason)}", "mend")]
+            return [Line(f"↻ asking again{wait} (retry {event.attempt}): {_told(event.reason)}", "mend")]
         case Learned():
             words = f" (it said: {one_line(event.words)})" if event.words else ""
             return [Line(f"↻ learned: {one_line(event.change)}{words}", "mend")]
         case Switched():
             names = f"{one_line(event.from_model)} → {one_line(event.to_model)}"
-            return [Line(f"↻ switched {names}: {one_line(event.reason)}", "mend")]
+            return [Line(f"↻ switched {names}: {_told(event.reason)}", "mend")]
         case Noted():
             return [Line(f"✎ told the model: {one_line(event.note.text)}", "quiet")]
         case Received():
@@ -148,6 +162,10 @@ def event_lines(event: Event) -> list[Line]:
         case Warned():
             return [Line(f"! {one_line(event.text)}", "mend")]
     return []
+
+
+def _told(text: str) -> str:
+    return one_line(in_terminal_words(text))
 
 
 def mend_line(mend: Mend) -> Line:

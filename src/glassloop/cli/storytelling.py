@@ -12,9 +12,10 @@ from typing import Any
 import click
 
 from glassloop.cli.failures import color_of
-from glassloop.cli.printing import width_of_terminal
 from glassloop.cli.safe_text import one_line, visible, width_of, wrapped
 from glassloop.cli.screen import call_text, counted
+from glassloop.cli.terminal import width_of_terminal
+from glassloop.cli.wording import program
 from glassloop.core.entries import Entry, Note, Reply, Summary, System, ToolResult, User
 from glassloop.core.events import Event, ModelFinished, ModelStarted, ToolFinished, ToolStarted
 from glassloop.core.tools import ToolSpec
@@ -83,12 +84,14 @@ class Story:
         )
         self._paragraph(facts, dim=True)
         self._line()
-        for command, what in (
-            ('glassloop run "…"', "ask a real model once"),
-            ("glassloop chat", "talk with one"),
-            ("glassloop tools", "what it can be given"),
-        ):
-            self._labelled(command, what, "cyan", columns=20)
+        commands = {
+            'run "…"': "ask a real model once",
+            "chat": "talk with one",
+            "tools": "what it can be given",
+        }
+        columns = len(program()) + 10
+        for command, what in commands.items():
+            self._labelled(f"{program()} {command}", what, "cyan", columns=columns)
 
     async def _request(self) -> None:
         """The request that the model was sent: what is new in it in full, the rest counted."""

@@ -5,9 +5,11 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Sequence
 
+import click
+
 from glassloop.cli.failures import color_of
-from glassloop.cli.printing import width_of_terminal
 from glassloop.cli.safe_text import one_line, wrapped
+from glassloop.cli.terminal import width_of_terminal
 
 NARROW = 50
 """Below this many columns a row is a paragraph."""
@@ -21,10 +23,8 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
         return
     width = width_of_terminal(sys.stdout)
     if width < NARROW:
-        for first, *others in rows:
-            print(one_line(first))
-            for line in wrapped(", ".join(one_line(cell) for cell in others), width - 2):
-                print(f"  {line}")
+        for row in rows:
+            _print_paragraph([one_line(cell) for cell in row], width)
         return
     from rich import box
     from rich.console import Console
@@ -39,3 +39,16 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
         table.add_row(*(Text(one_line(cell)) for cell in row))
     console = Console(width=width, no_color=not color_of(sys.stdout), highlight=False)
     console.print(table)
+
+
+def _print_paragraph(row: Sequence[str], width: int) -> None:
+    """The first cell, the short ones in brackets, and the last below them."""
+    first, *others = row
+    middle = ", ".join(cell for cell in others[:-1] if cell)
+    head = wrapped(f"{first} ({middle})" if middle else first, width)
+    below = [line for cell in others[-1:] for line in wrapped(cell, width - 2)]
+    lines = [*head, *(f"  {line}" for line in below)]
+    name = click.style(lines[0][: len(first)], fg="cyan")
+    click.echo(name + lines[0][len(first) :], color=color_of(sys.stdout))
+    for line in lines[1:]:
+        click.echo(line)

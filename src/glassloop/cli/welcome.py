@@ -15,7 +15,10 @@ import click
 
 from glassloop.cli.failures import USAGE, color_of
 from glassloop.cli.safe_text import one_line
+from glassloop.cli.terminal import for_stderr
+from glassloop.cli.wording import program
 from glassloop.config import Config, local_addresses
+from glassloop.core.errors import ConfigError
 
 PATIENCE = 1.0
 """Seconds that a local server has to answer."""
@@ -33,11 +36,24 @@ class LocalServer:
 
 
 def show_welcome(config: Config) -> int:
-    """Print the page on stderr. Gives the exit code."""
+    """Print the page on stderr. Gives the exit code. With a base URL, only the model's name is missing."""
+    if config.base_url:
+        raise ConfigError(no_model_at(config.base_url))
     servers = asyncio.run(find_servers(local_addresses()))
-    for text, style in welcome_lines(servers, config.keys):
-        click.echo(click.style(text, **style), err=True, color=color_of(sys.stderr))
+    for text, style in welcome_lines(servers, config.keys, program()):
+        for line in [text] if style == _COMMAND else _indented(text):  # a command stays whole, to be copied
+            click.echo(click.style(line, **style), err=True, color=color_of(sys.stderr))
     return USAGE
+
+
+def _indented(text: str) -> list[str]:
+    margin = text[: len(text) - len(text.lstrip())]
+    return [margin + line for line in for_stderr(text.lstrip(), len(margin))]
+
+
+def no_model_at(base_url: str) -> str:
+    """What to say where there is a base URL and no model."""
+    return f"No model is named. Add -m NAME. What {base_url} offers: {program()} models --base-url {base_url}"
 
 
 Styled = tuple[str, dict[str, Any]]
@@ -45,22 +61,28 @@ _HEAD: dict[str, Any] = {"bold": True}
 _COMMAND: dict[str, Any] = {"fg": "cyan"}
 
 
-def welcome_lines(servers: Sequence[LocalServer], keys: Mapping[str, str]) -> list[Styled]:
+def welcome_lines(
+    servers: Sequence[LocalServer], keys: Mapping[str, str], called: str = "glassloop"
+) -> list[Styled]:
     """The page, made of what was found: local servers, and keys by provider with where they are."""
     lines: list[Styled] = [("No model is set yet. The three quickest ways to get one:", _HEAD), ("", {})]
-    lines += [("1. A model on this machine", _HEAD), *_local(servers), ("", {})]
-    lines += [("2. A provider's key in a file named .env, in this folder", _HEAD), *_keyed(keys), ("", {})]
+    lines += [("1. A model on this machine", _HEAD), *_local(servers, called), ("", {})]
+    lines += [
+        ("2. A provider's key in a file named .env, in this folder", _HEAD),
+        *_keyed(keys, called),
+        ("", {}),
+    ]
     lines += [
         ("3. Any OpenAI-compatible endpoint by its URL", _HEAD),
-        ('   glassloop run -m "http://localhost:8080/v1#model-name" "Hello"', _COMMAND),
+        (f'   {called} run -m "http://localhost:8080/v1#model-name" "Hello"', _COMMAND),
         ("", {}),
         ("To keep the choice, put it into .env:  GLASSLOOP_MODEL=provider:model", {}),
-        ("To see how it works without any model:  glassloop demo", {}),
+        (f"To see how it works without any model:  {called} demo", {}),
     ]
     return lines
 
 
-def _local(servers: Sequence[LocalServer]) -> list[Styled]:
+def _local(servers: Sequence[LocalServer], called: str) -> list[Styled]:
     lines: list[Styled] = []
     for server in servers:
         lines.append(
@@ -71,7 +93,7 @@ def _local(servers: Sequence[LocalServer]) -> list[Styled]:
             more = len(server.models) - _MOST_MODELS
             lines.append((f"   It has {shown}" + (f" and {more} more." if more > 0 else "."), {}))
             name = one_line(server.models[0])
-            lines.append((f'   glassloop run -m {server.provider}:{name} "Hello"', _COMMAND))
+            lines.append((f'   {called} run -m {server.provider}:{name} "Hello"', _COMMAND))
         else:
             pull = (
                 "   ollama pull qwen3:4b" if server.provider == "ollama" else "   Load a model there first."
@@ -82,20 +104,20 @@ def _local(servers: Sequence[LocalServer]) -> list[Styled]:
     return [
         ("   Install Ollama (ollama.com), then:", {}),
         ("   ollama pull qwen3:4b", _COMMAND),
-        ('   glassloop run -m ollama:qwen3:4b "Hello"', _COMMAND),
+        (f'   {called} run -m ollama:qwen3:4b "Hello"', _COMMAND),
     ]
 
 
-def _keyed(keys: Mapping[str, str]) -> list[Styled]:
+def _keyed(keys: Mapping[str, str], called: str) -> list[Styled]:
     lines: list[Styled] = []
     for provider, where in keys.items():
         lines.append((f"   There is a key for {provider}: {one_line(where)}. See its models:", {}))
-        lines.append((f"   glassloop models {provider}", _COMMAND))
+        lines.append((f"   {called} models {provider}", _COMMAND))
     if lines:
         return lines
     return [
-        ("   OPENROUTER_API_KEY=sk-or-...     (from openrouter.ai/keys; it has free models)", {}),
-        ('   glassloop run -m openrouter:openai/gpt-oss-120b "Hello"', _COMMAND),
+        ("   OPENROUTER_API_KEY=sk-or-...    (openrouter.ai/keys; it has free models)", {}),
+        (f'   {called} run -m openrouter:openai/gpt-oss-120b "Hello"', _COMMAND),
     ]
 
 

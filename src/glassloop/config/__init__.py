@@ -115,13 +115,17 @@ def _working_folder() -> Path:
 def model_of(config: Config, **options: Any) -> Model:
     """The configured model, ready to be asked. `options` are further arguments of `Endpoint`, such as `deadlines`.
 
+    With `key=""` it is asked without one.
+
     Raises `ConfigError` if there is no model, or no key for a provider that needs one.
     """
     from glassloop.models.choose import model_from
 
     if config.model is None:
-        raise ConfigError("No model is set. Name one with -m, or set GLASSLOOP_MODEL.")
-    options["key"] = config.key
+        raise ConfigError(_no_model(config))
+    options.setdefault("key", config.key)
+    if options["key"] is None:
+        _need_no_key(config)
     if config.tool_mode != "auto":
         options["tool_mode"] = config.tool_mode
     spec = config.model
@@ -132,6 +136,23 @@ def model_of(config: Config, **options: Any) -> Model:
     if config.base_url:
         options["base_url"] = config.base_url
     return model_from(spec, env={}, overrides=options)
+
+
+def _no_model(config: Config) -> str:
+    if config.base_url:
+        return f"No model is named for {config.base_url}. Add -m NAME; `glassloop models` lists them."
+    return "No model is set. Name one with -m, or set GLASSLOOP_MODEL."
+
+
+def _need_no_key(config: Config) -> None:
+    """A known provider at its own address wants a key; elsewhere there may be a server that wants none."""
+    provider = PROVIDERS.get(config.provider or "")
+    if provider is None or provider.local or config.base_url:
+        return
+    names = " or ".join(provider.keys)
+    raise ConfigError(
+        f"No key for {provider.name}: set {names} in the environment or in .env. See {provider.docs}"
+    )
 
 
 def local_addresses(environ: Mapping[str, str] | None = None) -> dict[str, str]:
@@ -156,17 +177,10 @@ def user_folder(environ: Mapping[str, str] | None = None) -> Path:
 
 
 def data_folder() -> Path:
-    """Where sessions and histories are kept: the user's data folder, or what GLASSLOOP_DATA_DIR in the environment says.
+    """Where histories are kept (GLASSLOOP_DATA_DIR moves it); made if missing, readable by its owner alone."""
+    from glassloop.models import profiles
 
-    Made if it is missing, readable by its owner alone.
-    """
-    chosen = os.environ.get(DATA_DIR)
-    if chosen:
-        folder = Path(chosen).expanduser()
-    else:
-        import platformdirs
-
-        folder = platformdirs.user_data_path("glassloop", appauthor=False)
+    folder = profiles.data_folder()
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     return folder
 

@@ -66,7 +66,9 @@ def find(sources: Sequence[Source], variables: Sequence[str]) -> Found | None:
     return None
 
 
-_SECRET_NAME = re.compile(r"(?:^|_)(?:API_?KEY|ACCESS_KEY|TOKEN|SECRET|PASSWORD|PASSWD|PASSPHRASE)$", re.IGNORECASE)
+_SECRET_NAME = re.compile(
+    r"(?:^|_)(?:API_?KEY|ACCESS_KEY|TOKEN|SECRET|PASSWORD|PASSWD|PASSPHRASE)$", re.IGNORECASE
+)
 _SHORTEST_SECRET = 8
 
 

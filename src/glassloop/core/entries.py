@@ -36,9 +36,11 @@ class File:
 
 
 Part = Text | Image | File
+Content = str | Part | Sequence[str | Part]
+"""What people may write where parts are kept."""
 
 
-def parts_of(content: str | Part | Sequence[str | Part]) -> tuple[Part, ...]:
+def parts_of(content: Content) -> tuple[Part, ...]:
     """Content in any of its accepted forms, as parts. Raises `TypeError` for anything else."""
     if isinstance(content, (str, Text, Image, File)):
         content = (content,)

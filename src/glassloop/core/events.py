@@ -198,3 +198,8 @@ Event = (
     | Warned
     | Finished
 )
+
+
+def still_shown(event: object, shown: bool) -> bool:
+    """Whether text of an unfinished reply is on the screen after this event, if it was (`shown`) before it."""
+    return isinstance(event, Delta) or (shown and not getattr(event, "discard", False))

@@ -265,11 +265,7 @@ class Loop:
         if verdict.outcome == "problem":
             one.decided = ToolResult(one.call.id, one.call.name, (Text(verdict.text),), "error")
         if all(each.verdict for each in self._turn):
-            asks = tuple((e.seq, e.verdict) for e in self._turn if e.verdict and e.asks)
-            if asks:
-                self._step = AskApproval(asks[0][0], asks)
-            else:
-                self._run_turn()
+            self._ask_or_run()
 
     def _on_decision(self, seq: int, decision: Decision) -> None:
         one = self._open(seq)
@@ -277,6 +273,10 @@ class Loop:
         if not decision.allowed:
             because = f" Reason: {decision.reason}" if decision.reason else ""
             one.decided = refused(one.call, f"Not run: this call was not allowed.{because}")
+        self._ask_or_run()
+
+    def _ask_or_run(self) -> None:
+        """Ask about the calls that nobody has decided on yet; with none left, the turn runs."""
         asks = tuple((e.seq, e.verdict) for e in self._turn if e.verdict and e.asks and not e.decision)
         if asks:
             self._step = AskApproval(asks[0][0], asks)

@@ -34,8 +34,9 @@ class Deadlines:
 class Retries:
     """How often and after how long the same request is sent again.
 
-    `attempts`: beyond the first. `base` and `ceiling`: seconds of the exponential backoff, whose full
-    range is drawn from (`draw` gives a number in [0, 1)). `longest_wait`: an endpoint that asks for
+    `attempts`: beyond the first. `base` and `ceiling`: seconds of the exponential backoff, whose last
+    third is drawn by chance (`draw` gives a number in [0, 1)): enough to part agents that failed together,
+    and below the ceiling each wait is longer than the one before. `longest_wait`: an endpoint that asks for
     more seconds than this raises `RateLimited` at once.
     """
 
@@ -52,4 +53,4 @@ class Retries:
         """
         if asked is not None:
             return asked + self.base * self.draw() * min(1.0, asked)
-        return float(min(self.ceiling, self.base * 2**attempt) * self.draw())
+        return float(min(self.ceiling, self.base * 2**attempt) * (2 + self.draw()) / 3)

@@ -12,7 +12,7 @@ from glassloop.core.errors import (
     RateLimited,
     StreamStalled,
 )
-from glassloop.core.events import ReasoningDelta, Switched, TextDelta
+from glassloop.core.events import Switched, still_shown
 from glassloop.core.recording import Recorder
 from glassloop.models.model import Model, ModelRequest, Said
 
@@ -41,7 +41,7 @@ class Fallback:
             said = model.stream(request, recorder)
             try:
                 async for one in said:
-                    shown = _still_shown(one, shown)
+                    shown = still_shown(one, shown)
                     yield one
                 return
             except EndpointError as error:
@@ -59,10 +59,3 @@ class Fallback:
 
 def _another_may_help(error: EndpointError) -> bool:
     return isinstance(error, _SWITCHING) or (error.status is not None and error.status >= 500)
-
-
-def _still_shown(one: Said, shown: bool) -> bool:
-    """Whether text of an unfinished reply is on the screen after this event."""
-    if isinstance(one, (TextDelta, ReasoningDelta)):
-        return True
-    return shown and not getattr(one, "discard", False)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
-from urllib.parse import SplitResult, parse_qsl, urlsplit, urlunsplit
+from urllib.parse import parse_qsl, urlsplit, urlunsplit
 
 from glassloop.core.errors import ConfigError
 
@@ -64,10 +64,6 @@ def host_of(url: str) -> str:
 def origin(url: str) -> tuple[str, str, int]:
     """Scheme, host and port: what a key is bound to."""
     parts = urlsplit(url)
-    return _origin(parts)
-
-
-def _origin(parts: SplitResult) -> tuple[str, str, int]:
     return parts.scheme, (parts.hostname or "").rstrip("."), parts.port or _DEFAULT_PORTS.get(parts.scheme, 0)
 
 

@@ -40,7 +40,7 @@ async def context_window(endpoint: Endpoint) -> int | None:
 
 
 async def _from_list(endpoint: Endpoint, path: str, *, outside: bool = False) -> int | None:
-    entry = model_entry(await _ask(endpoint, path, outside=outside), endpoint.model)
+    entry = _model_entry(await _ask(endpoint, path, outside=outside), endpoint.model)
     if entry is None:
         return None
     places = (entry, _map(entry.get("meta")), _map(entry.get("top_provider")), _map(entry.get("limits")))
@@ -58,7 +58,7 @@ async def _from_props(endpoint: Endpoint) -> int | None:
 
 async def _from_ollama(endpoint: Endpoint) -> int | None:
     """Ollama: the context that the loaded model runs with, else the one set in its Modelfile. Not what it could do."""
-    running = model_entry(await _ask(endpoint, "/api/ps", outside=True), endpoint.model)
+    running = _model_entry(await _ask(endpoint, "/api/ps", outside=True), endpoint.model)
     if running is not None and (window := _count(running.get("context_length"))):
         return window
     shown = _map(await _ask(endpoint, "/api/show", outside=True, body={"model": endpoint.model}))
@@ -95,7 +95,7 @@ def model_id(entry: Mapping[str, JSON]) -> str:
     return str(found)
 
 
-def model_entry(answer: JSON, model: str) -> Mapping[str, JSON] | None:
+def _model_entry(answer: JSON, model: str) -> Mapping[str, JSON] | None:
     """The listed model of this name (Ollama's `:latest` and Gemini's `models/` may be left out); or the only one."""
     entries = listed_models(answer)
     wanted = _plain(model)

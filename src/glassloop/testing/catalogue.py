@@ -32,12 +32,13 @@ Way = Literal["streamed", "whole"]
 WAYS: tuple[Way, ...] = ("streamed", "whole")
 
 _QUESTION = "What is 2 + 2?"
-_IMPATIENT = Deadlines(first_byte=5, silence=1.5)
-_TOGETHER = 24
+IMPATIENT = Deadlines(first_byte=5, silence=1.5)
+TOGETHER = 24
 _SETTINGS = ("temperature", "max_tokens", "max_completion_tokens", "tool_choice")
 
 Ran = tuple[str, dict[str, JSON]]
-_ran: ContextVar[list[Ran]] = ContextVar("ran")
+RAN: ContextVar[list[Ran]] = ContextVar("ran")
+"""Where the tools below note that they ran."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +68,7 @@ def play_catalogue(path: Path) -> list[Outcome]:
 
 
 async def _play_all(path: Path, folder: Path) -> list[Outcome]:
-    turn, store = asyncio.Semaphore(_TOGETHER), ProfileStore(folder / "profiles")
+    turn, store = asyncio.Semaphore(TOGETHER), ProfileStore(folder / "profiles")
     async with serve(path) as server:
 
         async def one(quirk: Quirk, way: Way) -> Outcome:
@@ -82,16 +83,16 @@ async def _play_all(path: Path, folder: Path) -> list[Outcome]:
 
 async def _play(server: QuirkServer, quirk: Quirk, way: Way, store: ProfileStore) -> Outcome:
     ran: list[Ran] = []
-    _ran.set(ran)
+    RAN.set(ran)
     endpoint = Endpoint(
         server.base_url(quirk.id, way),
         "m",
         retries=Retries(base=0.001),
-        deadlines=_IMPATIENT,
+        deadlines=IMPATIENT,
         learned=store,
         stream=way == "streamed",
     )
-    agent = Agent(endpoint, tools=_TOOLS, settings=_settings_for(quirk))
+    agent = Agent(endpoint, tools=TOOLS, settings=settings_for(quirk))
     shown, text, error = "", None, None
     try:
         async with agent.stream(_QUESTION) as run:
@@ -124,7 +125,7 @@ async def _play_again(
 
 async def _ask_as_a_new_process(path: Path, url: str) -> None:
     """The second process: ask every endpoint that had to be adapted to."""
-    turn, server = asyncio.Semaphore(_TOGETHER), QuirkServer(load(path))
+    turn, server = asyncio.Semaphore(TOGETHER), QuirkServer(load(path))
     server.url = url
 
     async def one(quirk: Quirk, way: Way) -> None:
@@ -140,38 +141,38 @@ async def _ask_as_a_new_process(path: Path, url: str) -> None:
 
 def get_weather(city: str, unit: Literal["C", "F"] | None = None) -> str:
     """Weather in a city."""
-    _ran.get().append(("get_weather", {"city": city, "unit": unit}))
+    RAN.get().append(("get_weather", {"city": city, "unit": unit}))
     return "4 degrees"
 
 
 def add(a: int, b: int) -> str:
     """The sum of two numbers."""
-    _ran.get().append(("add", {"a": a, "b": b}))
+    RAN.get().append(("add", {"a": a, "b": b}))
     return str(a + b)
 
 
 def list_cities() -> str:
     """All cities."""
-    _ran.get().append(("list_cities", {}))
+    RAN.get().append(("list_cities", {}))
     return "Oslo, Rome"
 
 
 def plan_route(stops: list[str], fast: bool = False, note: str | None = None) -> str:
     """A route along stops."""
-    _ran.get().append(("plan_route", {"stops": stops, "fast": fast, "note": note}))
+    RAN.get().append(("plan_route", {"stops": stops, "fast": fast, "note": note}))
     return "planned"
 
 
 def write_note(path: str, text: str) -> str:
     """Write a note."""
-    _ran.get().append(("write_note", {"path": path, "text": text}))
+    RAN.get().append(("write_note", {"path": path, "text": text}))
     return "written"
 
 
-_TOOLS = [tool(function) for function in (get_weather, add, list_cities, plan_route, write_note)]
+TOOLS = [tool(function) for function in (get_weather, add, list_cities, plan_route, write_note)]
 
 
-def _settings_for(quirk: Quirk) -> dict[str, JSON]:
+def settings_for(quirk: Quirk) -> dict[str, JSON]:
     """The request fields that the quirk's `when` speaks of."""
     when = quirk.when or {}
     settings = {name: when[name] for name in _SETTINGS if name in when}

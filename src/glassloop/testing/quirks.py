@@ -51,11 +51,32 @@ def load(path: str | Path) -> list[Quirk]:
         if not line.strip():
             continue
         try:
-            data = json.loads(line)
-            quirks.append(Quirk(*(data[name] for name in ("id", "family", "name", "wire", "expect"))))
-        except (ValueError, KeyError, TypeError) as error:
-            raise ValueError(f"{path}, line {number} is no quirk: {error!r}") from error
+            quirks.append(_quirk(json.loads(line)))
+        except json.JSONDecodeError as error:
+            raise ValueError(
+                f"{path}, line {number} is no JSON: {error.msg}, column {error.colno}"
+            ) from error
+        except ValueError as error:
+            raise ValueError(f"{path}, line {number} is no quirk: {error}") from error
     return quirks
+
+
+_TEXTS = ("id", "family", "name")
+_OBJECTS: Mapping[str, tuple[str, ...]] = {"wire": ("mode", "status"), "expect": ("action",)}
+"""Fields that are objects, and what each must have."""
+
+
+def _quirk(data: JSON) -> Quirk:
+    if not isinstance(data, dict):
+        raise ValueError("it is no object")
+    for name in _TEXTS:
+        if not isinstance(data.get(name), str):
+            raise ValueError(f"its `{name}` is no text")
+    for name, needed in _OBJECTS.items():
+        missing = [one for one in needed if not isinstance(data.get(name), dict) or one not in data[name]]
+        if missing:
+            raise ValueError(f"its `{name}` is no object with {' and '.join(missing)}")
+    return Quirk(*(data[name] for name in (*_TEXTS, *_OBJECTS)))
 
 
 @dataclass(slots=True)

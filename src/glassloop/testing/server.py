@@ -12,7 +12,8 @@ import asyncio
 import json
 import threading
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from types import TracebackType
 
 from aiohttp import web
@@ -33,19 +34,24 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Completion:
-    """A well-formed answer, played as JSON or as a stream, whichever was asked for."""
+    """A well-formed answer, played as JSON or as a stream, whichever was asked for.
+
+    `usage`: what the answer says was used; None: roughly what the request and a short answer come to.
+    """
 
     message: Mapping[str, JSON]
     finish_reason: str = "stop"
-    usage: Mapping[str, JSON] = field(
-        default_factory=lambda: {"prompt_tokens": 9, "completion_tokens": 9, "total_tokens": 18}
-    )
+    usage: Mapping[str, JSON] | None = None
     piece: int = 4
     """Characters a delta."""
 
     def as_json(self, model: str) -> dict[str, JSON]:
         choice = {"index": 0, "message": dict(self.message), "finish_reason": self.finish_reason}
-        return {**_envelope("chat.completion", model), "choices": [choice], "usage": dict(self.usage)}
+        return {
+            **_envelope("chat.completion", model),
+            "choices": [choice],
+            "usage": dict(self.usage or _SHORT),
+        }
 
     def as_chunks(self, model: str) -> list[dict[str, JSON]]:
         chunks: list[JSON] = [{"role": "assistant", "content": ""}]
@@ -61,8 +67,17 @@ class Completion:
                 for delta in chunks
             ),
             {**envelope, "choices": [{"index": 0, "delta": {}, "finish_reason": self.finish_reason}]},
-            {**envelope, "choices": [], "usage": dict(self.usage)},
+            {**envelope, "choices": [], "usage": dict(self.usage or _SHORT)},
         ]
+
+
+def _used(prompt: int) -> dict[str, JSON]:
+    return {"prompt_tokens": prompt, "completion_tokens": 9, "total_tokens": prompt + 9}
+
+
+_SHORT = _used(9)
+_ENVELOPE = len('{"role": "user", "content": ""}')
+_CHARACTERS_A_TOKEN = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,25 +228,39 @@ class ChatServer:
         return self._script[number] if number < len(self._script) else fails(599, "the script is over")
 
 
+def _counted(body: Mapping[str, JSON]) -> dict[str, JSON]:
+    """Usage that grows with the conversation: a server that counts much less looks as if it dropped some of it."""
+    sizes = (
+        len(json.dumps(message, ensure_ascii=False)) - _ENVELOPE for message in body.get("messages") or ()
+    )
+    return _used(max(9, sum(sizes) // _CHARACTERS_A_TOKEN))
+
+
 async def _play(http: web.BaseRequest, request: Request, reply: Reply) -> web.StreamResponse:
     if isinstance(reply, Completion):
         model = str(request.body.get("model", "m"))
+        reply = replace(reply, usage=_counted(request.body) if reply.usage is None else reply.usage)
         if not request.body.get("stream"):
             return web.json_response(reply.as_json(model))
         reply = events(*(json.dumps(chunk, ensure_ascii=False) for chunk in reply.as_chunks(model)))
     response = web.StreamResponse(status=reply.status, headers=reply.headers)
-    await response.prepare(http)
+    with suppress(ConnectionError):  # the client may hang up whenever it likes
+        await response.prepare(http)
+        await _write(response, reply)
+        if reply.end == "reset" and http.transport is not None:
+            http.transport.abort()
+        else:
+            await response.write_eof()
+    return response
+
+
+async def _write(response: web.StreamResponse, reply: Raw) -> None:
     for piece in reply.pieces:
         await response.write(piece)
         if reply.pause:
             await asyncio.sleep(reply.pause)
     if reply.end == "stall":
         await asyncio.Event().wait()
-    if reply.end == "reset" and http.transport is not None:
-        http.transport.abort()
-    else:
-        await response.write_eof()
-    return response
 
 
 def _envelope(kind: str, model: str) -> dict[str, JSON]:

@@ -1,1 +1,6 @@
-"""Tools: from a Python function to a validated, timed, capped call. `toolbox.py` is where calls are prepared and run."""
+"""Floor 2: tools, from a Python function to a validated, timed, capped call.
+
+`tool` is `@tool` and `Tool`: `schema`, `hints`, `docstrings` and `inlining` read the function. `toolbox` prepares and
+runs calls: `calls`, `coerce`, `values` and `wording` fit the arguments, `approval` says who must be asked, `running`
+and `output` do the rest. `loading` finds tools by name, `check` advises on them, `builtin/` has the ready-made ones.
+"""

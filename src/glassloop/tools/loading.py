@@ -10,7 +10,7 @@ import sys
 import traceback
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -21,7 +21,20 @@ from glassloop.tools.tool import Tool, as_tool
 _HOW = "Give a file (tools.py), one tool of it (tools.py:search), module:name, or a ready-made tool."
 
 
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """The tools that a name stands for. `skipped`: the public functions beside them that are none, and why."""
+
+    tools: list[Tool]
+    skipped: Mapping[str, str] = field(default_factory=dict)
+
+
 def load_tools(spec: str, options: Mapping[str, str] | None = None) -> list[Tool]:
+    """The tools that `spec` names; see `look_up`."""
+    return look_up(spec, options).tools
+
+
+def look_up(spec: str, options: Mapping[str, str] | None = None) -> Loaded:
     """The tools that `spec` names. `options` are settings of ready-made tools (`notes_folder`).
 
     Of a file or module: everything marked `@tool`; where nothing is marked, its public functions that
@@ -36,9 +49,12 @@ def load_tools(spec: str, options: Mapping[str, str] | None = None) -> list[Tool
     else:
         from glassloop.tools import builtin
 
-        return builtin.load(spec, options)
-    found = [_named(module, name, source)] if name is not None else _all_of(module, source)
-    return [replace(each, origin="file") for each in found]
+        return Loaded(builtin.load(spec, options))
+    found = [_named(module, name, source)] if name is not None else _candidates(module)
+    skipped = {} if name is not None else _skipped(module, found)
+    if not found:
+        raise ConfigError(_none_in(source, skipped))
+    return Loaded([replace(_tool_of(each, module), origin="file") for each in found], skipped)
 
 
 def _split(spec: str) -> tuple[str, str | None]:
@@ -69,7 +85,7 @@ def _module_of_file(path: Path) -> ModuleType:
     sys.modules[name] = module  # annotations and dataclasses of the file look their module up here
     loader = found.loader
     try:
-        with _importable(path.parent), _explained(str(path)):
+        with _importable(path.parent), _explained(str(path), name):
             loader.exec_module(module)
     except GlassloopError:
         del sys.modules[name]
@@ -78,7 +94,7 @@ def _module_of_file(path: Path) -> ModuleType:
 
 
 def _module_by_name(name: str) -> ModuleType:
-    with _importable(Path.cwd()), _explained(name):
+    with _importable(Path.cwd()), _explained(name, name):
         return importlib.import_module(name)
 
 
@@ -94,10 +110,12 @@ def _importable(folder: Path) -> Iterator[None]:
 
 
 @contextmanager
-def _explained(source: str) -> Iterator[None]:
+def _explained(source: str, module: str) -> Iterator[None]:
     """Whatever goes wrong while the file runs, as one message with its line."""
     try:
         yield
+    except ToolDefinitionError as error:
+        raise ToolDefinitionError(_for_people(error, module)) from error
     except GlassloopError:
         raise
     except SyntaxError as error:
@@ -126,32 +144,56 @@ def _reason(error: BaseException) -> str:
 # ── what is in it ──────────────────────────────────────────────────────────────────────────────────
 
 
-def _named(module: ModuleType, name: str, source: str) -> Tool:
+def _named(module: ModuleType, name: str, source: str) -> Any:
     found = getattr(module, name, None)
     if found is None or not (isinstance(found, Tool) or callable(found)):
-        there = ", ".join(each.name for each in _candidates(module)) or "none"
+        there = ", ".join(_name_of(each) for each in _candidates(module)) or "none"
         raise ConfigError(f"{source} has no tool `{name}`. Its tools: {there}.")
-    return as_tool(found)
+    return found
 
 
-def _all_of(module: ModuleType, source: str) -> list[Tool]:
-    found = _candidates(module)
-    if not found:
-        raise ConfigError(f"{source} has no tools. Put `@tool` above a function that has a docstring.")
-    return [as_tool(each) if not isinstance(each, Tool) else each for each in found]
+def _tool_of(found: Any, module: ModuleType) -> Tool:
+    try:
+        return as_tool(found)
+    except ToolDefinitionError as error:
+        raise ToolDefinitionError(_for_people(error, module.__name__)) from error
+
+
+def _for_people(error: ToolDefinitionError, module: str) -> str:
+    """The message with types named as the file names them, and without the words of the library underneath."""
+    text, cause = str(error), error.__cause__
+    if cause is not None and type(cause).__module__.startswith("pydantic"):
+        text = text.replace(f" ({str(cause).strip().splitlines()[0]})", "")
+    return text.replace(f"{module}.", "")
+
+
+def _none_in(source: str, skipped: Mapping[str, str]) -> str:
+    why = "".join(f" `{name}` is none: {reason}." for name, reason in skipped.items())
+    return f"{source} has no tools. Put `@tool` above a function that has a docstring.{why}"
 
 
 def _candidates(module: ModuleType) -> list[Any]:
     members = list(vars(module).values())
     marked = list(dict.fromkeys(each for each in members if isinstance(each, Tool)))
-    return marked or [each for each in members if _is_public_function(each, module)]
+    return marked or [each for each in _public_functions(module) if inspect.getdoc(each)]
 
 
-def _is_public_function(thing: Any, module: ModuleType) -> bool:
-    """Defined here, not imported; not private; documented, as a tool must be."""
-    return (
-        inspect.isfunction(thing)
-        and thing.__module__ == module.__name__
-        and not thing.__name__.startswith("_")
-        and bool(inspect.getdoc(thing))
-    )
+def _skipped(module: ModuleType, found: list[Any]) -> dict[str, str]:
+    marked = any(isinstance(each, Tool) for each in found)
+    reason = "it is not marked with @tool, as others here are" if marked else "it has no docstring"
+    return {each.__name__: reason for each in _public_functions(module) if each not in found}
+
+
+def _public_functions(module: ModuleType) -> list[Any]:
+    """Defined here, not imported; not private."""
+    return [
+        each
+        for each in vars(module).values()
+        if inspect.isfunction(each)
+        and each.__module__ == module.__name__
+        and not each.__name__.startswith("_")
+    ]
+
+
+def _name_of(found: Any) -> str:
+    return str(found.name if isinstance(found, Tool) else found.__name__)

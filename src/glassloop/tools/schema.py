@@ -17,6 +17,7 @@ from glassloop.core.errors import ToolDefinitionError
 from glassloop.tools.context import ToolContext
 from glassloop.tools.docstrings import Described, described
 from glassloop.tools.hints import hints_of, innermost, modern, open_parameters, where
+from glassloop.tools.wording import shorten
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
@@ -226,15 +227,4 @@ def _bind(
 
 def _complaint(error: dict[str, Any]) -> str:
     place = ".".join(str(step) for step in error["loc"])
-    return f"`{place}`: {error['msg']}; you sent {shown(error['input'])}"
-
-
-def shown(value: Any, limit: int = 120) -> str:
-    """A value as short JSON with nothing invisible in it, for a message."""
-    import json
-
-    try:
-        text = json.dumps(value, ensure_ascii=False)
-    except (TypeError, ValueError):
-        text = repr(value)
-    return text if len(text) <= limit else text[:limit] + "…"
+    return f"`{place}`: {error['msg']}; you sent {shorten(error['input'])}"

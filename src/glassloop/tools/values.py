@@ -1,4 +1,4 @@
-"""One JSON value read as one JSON Schema type, and strict JSON. A value that can be read in two ways is no fit."""
+"""One JSON value read as one JSON Schema type. A value that can be read in two ways is no fit."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from glassloop.core.entries import JSON
+from glassloop.wire import relaxed, strictjson
 
 Path = tuple[str | int, ...]
 
 NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 WORDS_FOR_NULL = ("", "null", "none")
 _MAX_DIGITS = 400
-_MAX_RELAXED = 16_384
 
 
 class NoFit(Exception):
@@ -129,26 +129,16 @@ def is_a(wanted: str, value: JSON) -> bool:
 
 
 def read_json(text: str) -> JSON:
-    """JSON, or short JSON5 (`['a', 'b',]`). Cut off, with NaN or with a key given twice it is a `ValueError`."""
+    """JSON, or short JSON5 (`['a', 'b',]`). Cut off, with NaN or with a key given twice it is a `ValueError`.
+
+    By the rules for a call's own arguments, since it is a piece of them that was encoded once more.
+    """
     try:
-        return json.loads(text, parse_constant=_refuse, object_pairs_hook=_distinct)
+        return strictjson.parse(text)
+    except strictjson.Forbidden:
+        raise
     except ValueError:
-        if len(text) > _MAX_RELAXED:
-            raise
-    import json5
-
-    return json5.loads(text, parse_constant=_refuse, allow_duplicate_keys=False)
-
-
-def _refuse(constant: str) -> JSON:
-    raise ValueError(f"{constant} is not JSON")
-
-
-def _distinct(pairs: list[tuple[str, JSON]]) -> dict[str, JSON]:
-    made = dict(pairs)
-    if len(made) != len(pairs):
-        raise ValueError("a key is given twice")
-    return made
+        return relaxed.json5(text)
 
 
 def number_literals(text: str) -> dict[Path, str]:

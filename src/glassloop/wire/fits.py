@@ -9,6 +9,7 @@ import json
 from collections.abc import Mapping
 
 from glassloop.core.entries import JSON
+from glassloop.wire.strictjson import refuse_constant
 
 _NULL_WORDS = frozenset({"null", "none"})
 
@@ -78,7 +79,7 @@ def _beside_string(text: str, word: str, types: frozenset[str]) -> JSON:
 
 def _literal(word: str, text: str) -> JSON:
     try:
-        return json.loads(word, parse_constant=_refuse)
+        return json.loads(word, parse_constant=refuse_constant)
     except (ValueError, RecursionError):
         pass
     if word.lower() in {"true", "false"}:
@@ -93,10 +94,6 @@ def _literal(word: str, text: str) -> JSON:
         return python_literal(word)
     except ValueError:
         return text
-
-
-def _refuse(constant: str) -> JSON:
-    raise ValueError(f"{constant} is no JSON")
 
 
 def _type_name(value: JSON) -> str:

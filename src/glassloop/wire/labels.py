@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections.abc import Iterable
 from functools import lru_cache
+
+from glassloop.wire.names import ID_LENGTH, alphanumerics
 
 _NAMES = {
     "plain": (re.compile(r"[A-Za-z0-9_-]{1,64}"), re.compile(r"[^A-Za-z0-9_-]+"), 64),
@@ -16,7 +17,6 @@ _IDS = {
     "safe": re.compile(r"[A-Za-z0-9_-]{1,40}"),
     "nine": re.compile(r"[A-Za-z0-9]{9}"),
 }
-_ALPHABET = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
 
 
 @lru_cache(maxsize=4096)
@@ -30,7 +30,7 @@ def wire_name(name: str, names: str) -> str:
         return name
     kept = unsafe.sub("_", name).strip("_-")
     kept = kept if kept[:1].isalpha() else f"tool_{kept}"
-    return f"{kept[: longest - 7].rstrip('_-')}_{_digest(name, 6)}"
+    return f"{kept[: longest - 7].rstrip('_-')}_{alphanumerics(name, 6)}"
 
 
 def wire_id(call_id: str, ids: str, taken: Iterable[str] = ()) -> str:
@@ -38,15 +38,6 @@ def wire_id(call_id: str, ids: str, taken: Iterable[str] = ()) -> str:
     if _IDS[ids].fullmatch(call_id) and call_id not in taken:
         return call_id
     salt = 0
-    while (made := _digest(f"{salt}:{call_id}", 9)) in taken:
+    while (made := alphanumerics(f"{salt}:{call_id}", ID_LENGTH)) in taken:
         salt += 1
     return made
-
-
-def _digest(text: str, length: int) -> str:
-    number = int.from_bytes(hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()[:12], "big")
-    characters = []
-    for _ in range(length):
-        number, rest = divmod(number, len(_ALPHABET))
-        characters.append(_ALPHABET[rest])
-    return "".join(characters)

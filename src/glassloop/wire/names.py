@@ -13,8 +13,8 @@ from hashlib import sha256
 
 from glassloop.core.entries import Mend, ToolCall
 
-_ID_ALPHABET = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
-_ID_LENGTH = 9
+_ALPHABET = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+ID_LENGTH = 9
 """The strictest endpoint (Mistral) takes exactly nine letters and digits."""
 
 _LONGEST_NAME = 300
@@ -83,15 +83,20 @@ def mint_id(ordinal: int, index: int, used: Container[str]) -> str:
     """An id for the call at `index` of the entry with this ordinal: the same each time, and not among `used`."""
     attempt = 0
     while True:
-        number = int.from_bytes(sha256(f"{ordinal}:{index}:{attempt}".encode()).digest()[:8], "big")
-        letters = []
-        for _ in range(_ID_LENGTH):
-            number, digit = divmod(number, len(_ID_ALPHABET))
-            letters.append(_ID_ALPHABET[digit])
-        minted = "".join(letters)
+        minted = alphanumerics(f"{ordinal}:{index}:{attempt}", ID_LENGTH)
         if minted not in used:
             return minted
         attempt += 1
+
+
+def alphanumerics(seed: str, length: int) -> str:
+    """Letters and digits (ten at most) that stand for a text: the same each time, and hardly ever another's."""
+    number = int.from_bytes(sha256(seed.encode("utf-8", "surrogatepass")).digest()[:8], "big")
+    characters = []
+    for _ in range(length):
+        number, digit = divmod(number, len(_ALPHABET))
+        characters.append(_ALPHABET[digit])
+    return "".join(characters)
 
 
 def with_unique_ids(calls: Sequence[ToolCall], ordinal: int, used: Container[str]) -> tuple[ToolCall, ...]:

@@ -40,7 +40,6 @@ class Sent:
     systems: int = 0
     most_calls: int = 0
     repeats: bool = False
-    messages: int = 0
     size: int = 0
 
     @staticmethod
@@ -77,7 +76,6 @@ class Sent:
                 before == after != "tool" or (before, after) == ("tool", "user")
                 for before, after in pairwise(roles)
             ),
-            messages=len(messages),
             size=len(body),
         )
 

@@ -141,7 +141,7 @@ def _reset(headers: Mapping[str, str], now: float) -> float | None:
 
 def _carried(payload: JSON) -> Iterator[tuple[str, str]]:
     """Headers of an endpoint behind the endpoint, which some gateways put in the body."""
-    for key, value in walk(payload):
+    for key, value in _walk(payload):
         if key.lower() == "headers" and isinstance(value, Mapping):
             yield from ((str(name), str(each)) for name, each in value.items())
 
@@ -151,7 +151,7 @@ def _scale(value: float) -> float:
 
 
 def _in_body(payload: JSON, now: float) -> Iterator[float]:
-    for key, value in walk(payload):
+    for key, value in _walk(payload):
         match = _BODY_FIELDS.fullmatch(key)
         if not match or isinstance(value, bool):
             continue
@@ -164,7 +164,7 @@ def _in_body(payload: JSON, now: float) -> Iterator[float]:
                 yield wait
 
 
-def walk(payload: JSON) -> Iterator[tuple[str, JSON]]:
+def _walk(payload: JSON) -> Iterator[tuple[str, JSON]]:
     """Every key and value of a JSON value, at any depth, outermost first. Items of lists have no key."""
     waiting: list[JSON] = [payload]
     for value in waiting:

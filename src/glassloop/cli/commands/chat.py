@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import click
 
+from glassloop.cli.keeping import keeping_of
 from glassloop.cli.looping import run_async
-from glassloop.cli.options import Options, agent_options
+from glassloop.cli.options import Options, agent_options, session_options
 from glassloop.cli.printing import announce
 
 
 @click.command()
 @agent_options
+@session_options
 @click.option("--yes", is_flag=True, help="Let every tool call run without asking.")
 def command(yes: bool, **chosen: object) -> int:
     """Talk with a model; it may call the tools.
@@ -20,6 +22,7 @@ def command(yes: bool, **chosen: object) -> int:
     \b
       glassloop chat -m ollama:qwen3
       glassloop chat -T tools.py --notes ~/notes
+      glassloop chat -c                              the last conversation of this folder goes on
     """
     options = Options(**chosen)  # type: ignore[arg-type]
     config = options.config()
@@ -30,4 +33,8 @@ def command(yes: bool, **chosen: object) -> int:
         return show_welcome(config)
     from glassloop.cli.chat import talk
 
-    return run_async(talk(options, config, yes=yes))
+    keeping, session = keeping_of(options, config)
+    try:
+        return run_async(talk(options, config, keeping, session, yes=yes))
+    finally:
+        keeping.close()

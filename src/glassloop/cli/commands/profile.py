@@ -13,6 +13,7 @@ from glassloop.cli.options import endpoint_options
 from glassloop.cli.printing import say
 from glassloop.cli.screen import Line
 from glassloop.cli.tables import print_table
+from glassloop.cli.welcome import show_welcome
 from glassloop.config import load, model_of
 from glassloop.core.errors import ConfigError
 
@@ -122,7 +123,10 @@ def _list() -> int:
 def _endpoint(model: str | None, base_url: str | None) -> Endpoint:
     from glassloop.models.endpoint import Endpoint
 
-    found = model_of(load(model=model, base_url=base_url))
+    config = load(model=model, base_url=base_url)
+    if config.model is None:
+        raise click.exceptions.Exit(show_welcome(config))
+    found = model_of(config, key=config.key or "")  # nothing is sent, so none is needed
     if not isinstance(found, Endpoint):
         raise ConfigError(f"{found.name} is no endpoint over HTTP, so it has no profile")
     return found

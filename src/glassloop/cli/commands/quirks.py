@@ -12,6 +12,8 @@ from glassloop.cli.printing import say
 from glassloop.cli.screen import Line
 from glassloop.core.errors import ConfigError
 
+_HOW = "Give a catalogue of quirks: JSON Lines, one object a line."
+
 
 @click.group()
 def command() -> None:
@@ -35,7 +37,7 @@ def play(file: Path, markdown: bool) -> int:
     """Play each quirk of FILE to an agent, streamed and not, and print how it ended."""
     from glassloop.testing.catalogue import play_catalogue, table
 
-    outcomes = play_catalogue(_existing(file))
+    outcomes = play_catalogue(_catalogue(file))
     print(table(outcomes, markdown=markdown))
     failed = [one for one in outcomes if one.problem]
     for one in failed:
@@ -46,14 +48,22 @@ def play(file: Path, markdown: bool) -> int:
 async def _serve(file: Path, host: str, port: int) -> None:
     from glassloop.testing.quirks import serve as serve_quirks
 
-    async with serve_quirks(_existing(file), host, port) as server:
+    async with serve_quirks(_catalogue(file), host, port) as server:
         for quirk in server.quirks.values():
             print(f"{server.base_url(quirk.id)}\t{quirk.family}\t{quirk.action}\t{quirk.name}", flush=True)
         say(Line(f"{len(server.quirks)} quirks are served. Ctrl-C ends it.", "good"))
         await asyncio.Event().wait()
 
 
-def _existing(file: Path) -> Path:
+def _catalogue(file: Path) -> Path:
+    from glassloop.testing.quirks import load
+
     if not file.is_file():
-        raise ConfigError(f"There is no file {file}. Give a catalogue of quirks, one JSON object a line.")
+        raise ConfigError(f"There is no file {file}. {_HOW}")
+    try:
+        quirks = load(file)
+    except ValueError as error:
+        raise ConfigError(f"{error}. {_HOW}") from error
+    if not quirks:
+        raise ConfigError(f"{file} holds no quirks. {_HOW}")
     return file

@@ -6,17 +6,27 @@ import os
 import stat
 import sys
 import threading
+from typing import TYPE_CHECKING
 
 import click
 
 from glassloop.cli.asking import Asker
 from glassloop.cli.failures import FAILED, exit_code_for, report
+from glassloop.cli.going_on import after_run, say_whole
+from glassloop.cli.keeping import keeping_of, unfinished
 from glassloop.cli.looping import run_async
-from glassloop.cli.options import Options, agent_of, agent_options
+from glassloop.cli.options import Options, agent_of, agent_options, session_options
 from glassloop.cli.printing import JsonPrinter, Printer, announce, say
 from glassloop.cli.screen import Line
-from glassloop.config import Config
+from glassloop.cli.wording import program
 from glassloop.core.events import Event
+from glassloop.core.journal import Session
+
+if TYPE_CHECKING:
+    from glassloop.agent import Agent
+    from glassloop.handles import Result
+
+EMPTY = 'The question is empty. Put it in quotes: glassloop run "What is 15% of 240?"'
 
 LONG_QUESTION = 200_000
 """Characters from which on a question is remarked upon: few models take that much."""
@@ -25,6 +35,7 @@ LONG_QUESTION = 200_000
 @click.command()
 @click.argument("question", nargs=-1)
 @agent_options
+@session_options
 @click.option("--json", "as_json", is_flag=True, help="Write every event as one line of JSON.")
 @click.option("--yes", is_flag=True, help="Let every tool call run without asking.")
 @click.option("-v", "--verbose", is_flag=True, help="Say where each setting comes from.")
@@ -32,14 +43,18 @@ def command(question: tuple[str, ...], as_json: bool, yes: bool, verbose: bool, 
     """Ask one question and print the answer.
 
     Text that is piped in is put below the question. The answer goes to standard output, all else to standard error.
+    With -c or -r and no question, a run that was broken off goes on where it stood.
 
     \b
       glassloop run "What is 15% of 240?"
       git diff | glassloop run "Write a commit message for this."
       glassloop run -m ollama:qwen3 -T tools.py "Is the server up?"
+      glassloop run -c "And tomorrow?"
     """
     options = Options(**chosen)  # type: ignore[arg-type]
     text = _whole_question(question)
+    if not text and not options.continues:
+        raise click.UsageError(EMPTY)
     config = options.config()
     announce(config, verbose=verbose)
     if len(text) > LONG_QUESTION:
@@ -50,31 +65,37 @@ def command(question: tuple[str, ...], as_json: bool, yes: bool, verbose: bool, 
         return show_welcome(config)
     live = sys.stdout.isatty() and not options.no_stream
     printer = JsonPrinter() if as_json else Printer(live)
-    return run_async(_ask(options, config, text, printer, yes=yes))
+    keeping, session = keeping_of(options, config, accept_changes=bool(text))
+    if not text and not unfinished(keeping.store, session):
+        raise click.UsageError("The last run of this session is over. Say what comes next.")
+    asker = Asker(yes=yes)
+    agent = agent_of(options, config, approve=asker, keeping=keeping)
+    try:
+        result, error = run_async(_ask(agent, asker, text or None, printer, session))
+    except BrokenPipeError:  # whoever read our output has gone: there is nobody to go on for
+        return FAILED
+    finally:
+        keeping.close()
+    if error is not None:
+        report(error)
+    if not as_json:
+        say_whole(after_run(result, agent, keeping, f"{program()} run -r {{}}{options.spelled()}"))
+    return FAILED if error is not None else exit_code_for(result.stop_reason)
 
 
 async def _ask(
-    options: Options, config: Config, text: str, printer: JsonPrinter | Printer, *, yes: bool
-) -> int:
+    agent: Agent[str], asker: Asker, text: str | None, printer: JsonPrinter | Printer, session: Session | None
+) -> tuple[Result[str], BaseException | None]:
     from glassloop.cli.playing import play
-
-    asker = Asker(yes=yes)
-    agent = agent_of(options, config, approve=asker)
 
     def show(event: Event) -> None:
         printer.show(event)
         asker.saw(event)
 
     try:
-        result, error = await play(agent, text, show)
-    except BrokenPipeError:  # whoever read our output has gone: there is nobody to go on for
-        return FAILED
+        return await play(agent, text, show, session=session)
     finally:
         await agent.model.close()
-    if error is not None:
-        report(error)
-        return FAILED
-    return exit_code_for(result.stop_reason)
 
 
 # ── The question ─────────────────────────────────────────────────────────────────────────────────────
@@ -83,10 +104,7 @@ async def _ask(
 def _whole_question(words: tuple[str, ...]) -> str:
     """What was typed, and below it what was piped in."""
     parts = [" ".join(words).strip(), _piped().strip()]
-    text = "\n\n".join(part for part in parts if part)
-    if not text:
-        raise click.UsageError('The question is empty. Put it in quotes: glassloop run "What is 15% of 240?"')
-    return text
+    return "\n\n".join(part for part in parts if part)
 
 
 def _piped() -> str:

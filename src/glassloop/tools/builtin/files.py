@@ -67,9 +67,8 @@ list_files = _maker(files_read.list_files, "read")
 find_files = _maker(files_search.find_files, "read")
 search_files = _maker(files_search.search_files, "read")
 write_file = _maker(files_write.write_file, "idempotent")
-edit_file = _maker(
-    files_write.edit_file, "once"
-)  # where the new text holds the old one, a second edit adds more
+# Where the new text holds the old one, a second edit adds more.
+edit_file = _maker(files_write.edit_file, "once")
 move_file = _maker(files_arrange.move_file, "once")
 delete_file = _maker(files_arrange.delete_file, "once")
 make_folder = _maker(files_arrange.make_folder, "idempotent")

@@ -51,10 +51,15 @@ def read_document(root: Root, parts: Parts) -> Document:
     data, found = read_bytes(root, parts, MAX_BYTES)
     if parts[-1].lower().endswith(".ipynb"):
         raise Refused(f"{shown(parts)} is a notebook ({found.st_size:,} bytes), which is not read as text")
+    return document_of(parts, data)
+
+
+def document_of(parts: Parts, data: bytes) -> Document:
+    """All bytes of a file as text. Raises `Refused` with what it seems to be where it is none."""
     try:
         return decode(data)
     except NotText as error:
-        raise Refused(f"{shown(parts)} is no text file: {error} ({found.st_size:,} bytes)") from error
+        raise Refused(f"{shown(parts)} is no text file: {error} ({len(data):,} bytes)") from error
 
 
 def _page(parts: Parts, document: Document, every: list[str], start: int, count: int) -> str:

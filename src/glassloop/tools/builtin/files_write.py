@@ -7,11 +7,11 @@ from bisect import bisect_left
 from dataclasses import dataclass
 
 from glassloop.tools.builtin.files_diff import near_miss, unified
-from glassloop.tools.builtin.files_read import MAX_BYTES
-from glassloop.tools.builtin.files_text import Document, NotText, decode, lines_of, with_ends
+from glassloop.tools.builtin.files_read import MAX_BYTES, document_of
+from glassloop.tools.builtin.files_text import Document, lines_of, with_ends
 from glassloop.tools.builtin.rooted import make_folders, read_bytes, status
 from glassloop.tools.builtin.rooted_changes import check_writable, replace
-from glassloop.tools.builtin.rooted_names import Parts, Refused, Root, new_parts_of, shown
+from glassloop.tools.builtin.rooted_names import Parts, Root, new_parts_of, shown
 
 MAX_WRITTEN = 5_000_000
 MAX_DIFF = 12_000
@@ -85,10 +85,7 @@ def _present(root: Root, parts: Parts) -> tuple[os.stat_result | None, Document 
 def _writable_text(root: Root, parts: Parts) -> tuple[os.stat_result, Document]:
     data, before = read_bytes(root, parts, MAX_BYTES)
     check_writable(parts, before)
-    try:
-        return before, decode(data)
-    except NotText as error:
-        raise Refused(f"{shown(parts)} is no text file: {error} ({before.st_size:,} bytes)") from error
+    return before, document_of(parts, data)
 
 
 # ── edit ─────────────────────────────────────────────────────────────────────────────────────────────

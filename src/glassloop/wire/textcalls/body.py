@@ -11,18 +11,30 @@ from dataclasses import dataclass, replace
 
 from glassloop.core.entries import JSON
 from glassloop.wire.textcalls.found import CUT_OFF, Found, plain_name, unreadable
+from glassloop.wire.textcalls.keyed import NAME_TAGS, keyed_call
 from glassloop.wire.textcalls.known import Tools
 from glassloop.wire.textcalls.shapes import calls_in, name_in, read_json
 from glassloop.wire.textcalls.source import Scan, Source, Words, ahead, bracketed, char, run_of, spaces, until
-from glassloop.wire.textcalls.tags import argument_pairs, tagged_call
-from glassloop.wire.textcalls.tokens import ARGUMENT_KEYS, CALL_TAGS, CLOSERS, NOISE, OPENERS, SEPARATORS
+from glassloop.wire.textcalls.tags import argument_pairs, call_body, tagged_call
+from glassloop.wire.textcalls.tokens import (
+    ARGUMENT_KEYS,
+    CALL_TAGS,
+    CLOSERS,
+    NOISE,
+    OPENERS,
+    PARAMETER_TAGS,
+    SEPARATORS,
+)
 from glassloop.wire.textcalls.values import NotArguments, brace_arguments, python_calls
 
-_WORDS = Words((*OPENERS, *CLOSERS, *NOISE))
+_WORDS = Words((*OPENERS, *CLOSERS, *NOISE, *NAME_TAGS))
 _CLOSERS = frozenset(CLOSERS)
 _NAME = re.compile(r"[\w.:/-]*")
 _LONGEST_NAME = 200
-_BEFORE_ARGUMENTS = Words((*SEPARATORS, *NOISE, "[CALL_ID]", *ARGUMENT_KEYS, *CLOSERS, *CALL_TAGS))
+_BEFORE_ARGUMENTS = Words(
+    (*SEPARATORS, *NOISE, "[CALL_ID]", *ARGUMENT_KEYS, *PARAMETER_TAGS, *CLOSERS, *CALL_TAGS)
+)
+_ARGUMENTS_BEGIN = Words(("{", "(", *SEPARATORS))
 _CALL_ID_END = Words(("[ARGS]", "{"))
 _BRACE_PARTS = Words(("{", "}", '"', '<|"|>', "<escape>", "<end_function_call>", "<tool_call|>"))
 _GEMMA_PREFIX = "call:"
@@ -47,8 +59,8 @@ def read_body(source: Source, tools: Tools) -> Scan[Body]:
         source.settle()
         yield from spaces(source)
         word = yield from ahead(source, _WORDS)
-        if word in CALL_TAGS:
-            call = yield from tagged_call(source, tools)
+        if word in CALL_TAGS or (fresh and word in NAME_TAGS):
+            call = yield from (tagged_call if word in CALL_TAGS else keyed_call)(source, tools)
             body.broken = call is None
             if call is None:
                 return body
@@ -72,7 +84,11 @@ def _item(source: Source, tools: Tools, body: Body, fresh: bool) -> Scan[bool]:
     """One value behind an opener; False where there is none and the body ends."""
     mark = yield from char(source)
     if mark in {"{", "["}:
-        body.found.extend((yield from json_or_python(source)))
+        calls = yield from json_or_python(source)
+        if _is_pattern(source, calls):
+            body.broken = not body.found
+            return False
+        body.found.extend(calls)
         return True
     if mark and mark in ",;}])" and not fresh:  # separators, and a bracket too many behind a complete value
         source.take(1)
@@ -83,8 +99,20 @@ def _item(source: Source, tools: Tools, body: Body, fresh: bool) -> Scan[bool]:
         if call:
             body.found.append(call)
         return call is not None
+    if mark.isalpha():  # Mistral: further names and arguments behind one opener
+        name = yield from run_of(source, _NAME, _LONGEST_NAME)
+        if tools.knows(name) and (yield from ahead(source, _ARGUMENTS_BEGIN)):
+            call = yield from _call_of(source, tools, name)
+            body.found += [call] if call else []
+            return call is not None
+        return False
     body.broken = bool(mark) and not body.found
     return False
+
+
+def _is_pattern(source: Source, calls: list[Found]) -> bool:
+    """Whether this is the pattern of a call, `{"name": <function-name>, …`, as prompts explain it."""
+    return len(calls) == 1 and not calls[0].name and bool(calls[0].problem) and source.peek() == "<"
 
 
 def json_or_python(source: Source) -> Scan[list[Found]]:
@@ -124,6 +152,10 @@ def _python(text: str) -> list[Found]:
 def named_call(source: Source, tools: Tools) -> Scan[Found | None]:
     """A name and then its arguments: JSON, round brackets, tags, Gemma's braces, or nothing before the closer."""
     name = yield from run_of(source, _NAME, _LONGEST_NAME)
+    return (yield from _call_of(source, tools, name))
+
+
+def _call_of(source: Source, tools: Tools, name: str) -> Scan[Found | None]:
     call_id = ""
     while True:
         yield from spaces(source)
@@ -133,6 +165,8 @@ def named_call(source: Source, tools: Tools) -> Scan[Found | None]:
             call_id = (yield from until(source, _CALL_ID_END, _LONGEST_NAME))[0].strip()
         elif word in ARGUMENT_KEYS:
             return (yield from argument_pairs(source, tools, name))
+        elif word in PARAMETER_TAGS:  # Qwen3-Coder without its <function=
+            return (yield from call_body(source, tools, name, "</function>"))
         elif word in CALL_TAGS:  # Step 3: a tag behind the separator
             return (yield from tagged_call(source, tools))
         elif word in _CLOSERS:
@@ -157,11 +191,11 @@ def _arguments(source: Source, tools: Tools, name: str, call_id: str) -> Scan[Fo
     if mark == "{":
         text, complete = yield from bracketed(source)
         call_id = call_id or (name if name.startswith("functions.") else "")  # Kimi: the name is the id
-        return Found(plain_name(name), text, call_id, None if complete else _why(source))
+        return Found(plain_name(name), text, call_id, None if complete else (yield from _why(source)))
     if mark == "(":
         text, complete = yield from bracketed(source)
         if not complete:
-            return Found(name.removesuffix(".call"), text, problem=_why(source))
+            return Found(name.removesuffix(".call"), text, problem=(yield from _why(source)))
         return replace(_python(name + text)[0], is_python=True)
     if not mark:
         begun = any(known.startswith(name) for known in tools.names)
@@ -169,8 +203,8 @@ def _arguments(source: Source, tools: Tools, name: str, call_id: str) -> Scan[Fo
     return None
 
 
-def _why(source: Source) -> str:
-    return CUT_OFF if not source.left() else unreadable("the brackets do not match")
+def _why(source: Source) -> Scan[str]:
+    return CUT_OFF if not (yield from char(source)) else unreadable("the brackets do not match")
 
 
 def _braces(source: Source, name: str) -> Scan[Found]:

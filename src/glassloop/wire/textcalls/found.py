@@ -28,6 +28,7 @@ class Found:
     id: str = ""
     problem: str | None = None
     is_python: bool = False  # another one may follow on the next line
+    is_flat: bool = False  # the arguments stand beside the name
     has_other_keys: bool = False  # the JSON says more than a call does
 
 

@@ -17,6 +17,7 @@ _MESSAGE = Words(("<|message|>",))
 _ENDS = Words(("<|end|>", "<|call|>", "<|return|>", "<|start|>", "<|channel|>"))
 _SWALLOWED = frozenset(("<|end|>", "<|call|>", "<|return|>"))
 _RECIPIENT = re.compile(r"to=([\w.:-]+)")
+_SENDER = re.compile(r"<\|start\|>\s*(?!assistant)(\w[\w.-]*)")
 _CHANNEL = re.compile(r"analysis|commentary|final")
 _STRIPPED = Words(STRIPPED)
 _STRIPPED_NEXT = Words(("assistantcommentary", "assistantfinal", "assistantanalysis", "commentary to="))
@@ -27,10 +28,12 @@ _TO = Words(("to=", " to="))
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """One message: a call, reasoning, or (with neither) the header of a text that follows."""
+    """One message: a call, reasoning, or (with neither) the header of a text that follows, which the model
+    wrote itself unless `sender` is somebody else."""
 
     call: Found | None = None
     reasoning: str = ""
+    sender: str = ""
 
 
 def read_message(source: Source) -> Scan[Message | None]:
@@ -42,6 +45,9 @@ def read_message(source: Source) -> Scan[Message | None]:
         source.take(len(end))
     recipient = _RECIPIENT.search(header)
     channel = _CHANNEL.search(header)
+    sender = _SENDER.match(header)
+    if sender and end == "<|message|>":
+        return Message(sender=sender.group(1))
     if recipient:
         return Message((yield from _call(source, plain_name(recipient.group(1)), bool(end))))
     if not channel and "assistant" not in header and header:
@@ -59,9 +65,8 @@ def _call(source: Source, name: str, has_body: bool) -> Scan[Found]:
     yield from spaces(source)
     if (yield from char(source)) == "{":
         text, complete = yield from bracketed(source)
-        problem = (
-            None if complete else CUT_OFF if not source.left() else unreadable("the brackets do not match")
-        )
+        cut = not complete and not (yield from char(source))
+        problem = None if complete else CUT_OFF if cut else unreadable("the brackets do not match")
     else:
         text, word = yield from until(source, _ENDS)
         text, problem = text.strip(), None if word else CUT_OFF

@@ -5,22 +5,23 @@ from __future__ import annotations
 _FENCES = ("```", "~~~")
 _GOES_ON = frozenset(",:;=(-–—\"'“‘«「『（，：；、")
 _LONGEST_LEAD = 160
+_LONGEST_FENCE = 12
 
 
 class Line:
     """Follows the text that is shown. Each character is looked at once, when somebody asks."""
 
-    __slots__ = ("_closing", "_fenced", "_head", "_last", "_lines", "_size", "_ticks", "_unread")
+    __slots__ = ("_fence", "_head", "_last", "_lines", "_size", "_spaced", "_ticks", "_unread")
 
     def __init__(self) -> None:
         self._unread: list[str] = []
-        self._fenced = False
+        self._fence = ""  # the marks that opened the code fence in which the text stands
         self._lines = 0  # lines with text so far
         self._size = 0
-        self._head = ""  # the first three characters of this line that are no blanks
+        self._head = ""  # the first few characters of this line that are no blanks
         self._last = ""  # the last one
+        self._spaced = False
         self._ticks = 0
-        self._closing = False
 
     def add(self, text: str) -> None:
         self._unread.append(text)
@@ -49,22 +50,29 @@ class Line:
 
     @property
     def fenced(self) -> bool:
-        """In a code fence."""
+        """In a code fence, or on the line that opens or closes one."""
         self._read()
-        return self._fenced
+        return bool(self._fence or self._mark())
 
     @property
     def quotes(self) -> bool:
-        """In a code fence, in inline code, or in a quoted line: what stands here is shown, not meant."""
-        self._read()
-        inline = self._ticks % 2 == 1 and self._head not in _FENCES
-        return self._fenced or inline or (self._head.startswith(">") and self._head != ">>>")
+        """In a code fence, in inline code, in a table or in a quoted line: what stands here is shown, not meant."""
+        if self.fenced:
+            return True
+        quoted = self._head.startswith(">") and not self._head.startswith(">>>")
+        return self._ticks % 2 == 1 or quoted or self._head.startswith("|")
 
     @property
     def within_sentence(self) -> bool:
         """Behind text on the same line that has not come to an end."""
         self._read()
         return self._last.isalnum() or (self._last != "" and self._last in _GOES_ON)
+
+    @property
+    def spaced(self) -> bool:
+        """Behind a blank."""
+        self._read()
+        return self._spaced
 
     def _read(self) -> None:
         if not self._unread:
@@ -78,22 +86,27 @@ class Line:
 
     def _add_to_line(self, text: str) -> None:
         stripped = text.strip()
+        self._spaced = text[-1:].isspace() if text else self._spaced
         if not stripped:
             return
         self._lines += not self._head
         self._size += len(stripped)
         self._last = stripped[-1]
         self._ticks += stripped.count("`")
-        if len(self._head) < len(_FENCES[0]):
-            self._head = (self._head + stripped[: len(_FENCES[0])])[: len(_FENCES[0])]
-            if self._head in _FENCES:
-                self._closing = self._fenced
-                self._fenced = True
+        if len(self._head) < _LONGEST_FENCE:
+            self._head = (self._head + stripped[:_LONGEST_FENCE])[:_LONGEST_FENCE]
+
+    def _mark(self) -> str:
+        """The marks of a code fence that this line begins with."""
+        if not self._head.startswith(_FENCES):
+            return ""
+        return self._head[: len(self._head) - len(self._head.lstrip(self._head[0]))]
 
     def _end_line(self) -> None:
-        opened_and_closed = self._head == _FENCES[0] and self._ticks >= 2 * len(_FENCES[0])
-        if self._closing or opened_and_closed:
-            self._fenced = False
+        mark = self._mark()
+        if self._fence:  # a fence is closed by as many of its own marks, so that it can show a smaller one
+            self._fence = "" if mark.startswith(self._fence) else self._fence
+        elif not (mark.startswith(_FENCES[0]) and self._ticks >= 2 * len(mark)):
+            self._fence = mark
         self._head = self._last = ""
         self._ticks = 0
-        self._closing = False

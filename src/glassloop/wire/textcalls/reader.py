@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from glassloop.core.entries import Mend, ToolCall
 from glassloop.core.tools import ToolSpec
-from glassloop.wire.textcalls import harmony
+from glassloop.wire.textcalls import functionary, harmony
 from glassloop.wire.textcalls.body import read_body
 from glassloop.wire.textcalls.families import FAMILIES
 from glassloop.wire.textcalls.found import Shape
@@ -29,9 +29,16 @@ from glassloop.wire.textcalls.tokens import (
 )
 from glassloop.wire.textcalls.whole import Begins, beginnings
 
-_MARKERS = Words((*OPENERS, *harmony.OPENERS, *RESULT_OPENERS))
+_MESSAGES = {
+    **dict.fromkeys(harmony.OPENERS, ("harmony", harmony.read_message)),
+    **dict.fromkeys(functionary.OPENERS, ("functionary", functionary.read_message)),
+}
+"""What begins a message, and the family and the reader of its kind."""
+
+_MARKERS = Words((*OPENERS, *_MESSAGES, *RESULT_OPENERS))
 _NOTHING = Words(())
 _CONTROL_WORDS = Words((*CLOSERS, *CONTROL_WORDS))
+_CLOSING = frozenset(CLOSERS)
 _LONGEST_CONTROL_TOKEN = 60
 _BLANKS = re.compile(r"[ \t]*")
 
@@ -40,7 +47,7 @@ def _trigger() -> re.Pattern[str]:
     """What ends a stretch of plain text: a line break, and the first character of a marker or a control
     token before one that may be its second, so that `<` and `[` in common text cost nothing."""
     seconds: dict[str, set[str]] = {"<": set("|｜")}
-    for word in (*OPENERS, *harmony.OPENERS, *RESULT_OPENERS, *CLOSERS, *CONTROL_WORDS):
+    for word in (*OPENERS, *_MESSAGES, *RESULT_OPENERS, *CLOSERS, *CONTROL_WORDS):
         seconds.setdefault(word[0], set()).add(word[1])
     pairs = (
         f"{re.escape(first)}(?=[{re.escape(''.join(sorted(second)))}]|\\Z)"
@@ -94,7 +101,7 @@ class TextCallReader:
         self._mends: list[Mend] = []
         self._reasoning: list[str] = []
         self._changed = False  # something was taken out of the text
-        self._harmony = False
+        self._messages = False  # the answer is written as messages, whose tokens may stand anywhere
         self._shown_opener = False  # an opener stands in the text, and so may its closer
         self._whole = ""  # the text of an accepted call that was the whole answer
         self._idle = False
@@ -176,7 +183,7 @@ class TextCallReader:
             return True
         if marker and marker not in RESULT_OPENERS and not self._line.quotes:
             source.mark()
-            yield from (self._message() if marker in harmony.OPENERS else self._region(marker))
+            yield from (self._message(marker) if marker in _MESSAGES else self._region(marker))
             return True
         if marker:
             self._shown_opener = self._shown_opener or marker not in RESULT_OPENERS
@@ -233,17 +240,30 @@ class TextCallReader:
                     Mend("text_call", f"a call of {each.call.name!r} was read from text ({family})")
                 )
 
-    def _message(self) -> Scan[None]:
-        message = yield from harmony.read_message(self._source)
-        if message is None:
+    def _message(self, marker: str) -> Scan[None]:
+        family, read = _MESSAGES[marker]
+        talk = self._line.within_sentence and self._line.spaced and not self._messages
+        message = yield from read(self._source)
+        if message is None or (talk and (yield from self._is_only_shown(message))):
             self._say(self._source.taken())
             return
-        self._harmony = True
+        if message.sender and not self._line.begins:
+            yield from self._invented(f"a message of {message.sender}")
+            return
+        self._messages = True
         self._drop_tokens()
         if message.reasoning:
             self._reasoning.append(message.reasoning)
         if message.call:
-            self._accept([settle(message.call, self._tools)], "harmony")
+            self._accept([settle(message.call, self._tools)], family)
+
+    def _is_only_shown(self, message: harmony.Message) -> Scan[bool]:
+        """Whether a message in the middle of a sentence is part of it."""
+        if not message.call or message.call.problem:
+            return True
+        self._source.settle()
+        yield from run_of(self._source, _BLANKS)
+        return (yield from self._sentence_goes_on())
 
     # ── calls that only their shape shows ──
 
@@ -256,7 +276,7 @@ class TextCallReader:
         if not word:
             return False
         begins = self._beginnings[word]
-        if not begins.anywhere and not self._line.leads:
+        if not (begins.anywhere or begins.after_text or self._line.leads):
             return False
         source.mark()
         shape = yield from begins.read(source, self._tools)
@@ -282,10 +302,18 @@ class TextCallReader:
         return True
 
     def _at_end(self) -> Scan[bool]:
+        """Whether the answer ends here, or goes on in a way that only follows calls: with a result, or, behind a
+        call whose opener was lost, with the next call."""
+        closed = False
         while True:
             yield from spaces(self._source)
-            if not (yield from self._control_token()):
+            marker = yield from ahead(self._source, _MARKERS)
+            if marker:
+                return marker in RESULT_OPENERS or closed
+            token = yield from self._control_token()
+            if not token:
                 return self._done()
+            closed = closed or token in _CLOSING
 
     # ── what the model made up, and control tokens around an answer ──
 
@@ -325,6 +353,7 @@ class TextCallReader:
         """Drop control tokens at the beginning, at the end and before a call; anywhere else they are text."""
         source = self._source
         source.mark()
+        talk = self._line.within_sentence and self._line.spaced
         token = yield from self._control_token()
         if not token:
             return False
@@ -333,13 +362,15 @@ class TextCallReader:
             if token in HEADERS:
                 role = yield from ahead(source, ROLES)
                 source.take(len(role))
+                if role not in OWN_ROLES and talk:
+                    break
                 if role not in OWN_ROLES and not self._line.begins:
                     yield from self._invented(f"a turn of the {role}")
                     return True
             yield from spaces(source)
             token = yield from self._control_token()
         begins = self._line.begins
-        if begins or self._harmony or self._done() or (yield from ahead(source, _MARKERS)):
+        if begins or self._messages or self._done() or (yield from ahead(source, _MARKERS)):
             self._drop_tokens()
             return True
         self._say(source.taken())

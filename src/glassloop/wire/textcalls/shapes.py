@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 from glassloop.core.entries import JSON
 from glassloop.wire.arguments import read_arguments
-from glassloop.wire.textcalls.found import Found, unreadable
+from glassloop.wire.textcalls.found import Found
 
 NAME_KEYS = ("name", "tool_name", "function_name", "tool", "function", "action")
 ARGUMENT_KEYS = ("arguments", "parameters", "args", "params", "input", "tool_input", "action_input", "kwargs")
@@ -16,7 +16,9 @@ ID_KEYS = ("id", "tool_call_id", "call_id")
 LIST_KEYS = ("tool_calls", "function_calls", "calls")
 WRAPPER_KEYS = ("tool_call", "function_call", "function")
 TYPES = ("function", "tool_call", "function_call", "tool_use")
-CALL_KEYS = frozenset((*NAME_KEYS, *ARGUMENT_KEYS, *ID_KEYS, *LIST_KEYS, *WRAPPER_KEYS, "type", "index"))
+CALL_KEYS = frozenset(
+    (*NAME_KEYS, *ARGUMENT_KEYS, *ID_KEYS, *LIST_KEYS, *WRAPPER_KEYS, "type", "index", "role", "thought")
+)
 
 _NAME_IN_TEXT = (
     re.compile(rf'"(?:{"|".join(NAME_KEYS)})"\s*:\s*"([^"\\]+)"'),
@@ -70,8 +72,8 @@ def _named(name: str, value: Mapping[str, JSON]) -> Found:
     key = next((key for key in ARGUMENT_KEYS if key in value), None)
     others = bool(set(value) - CALL_KEYS)
     if key is None and others:
-        problem = unreadable('the arguments must stand in an object under the key "arguments"')
-        return Found(name, json.dumps(value, ensure_ascii=False), _id(value), problem)
+        beside = {key: inner for key, inner in value.items() if key not in NAME_KEYS or inner != name}
+        return Found(name, beside, _id(value), is_flat=True)
     return Found(name, _as_object(value[key] if key else {}), _id(value), has_other_keys=others)
 
 

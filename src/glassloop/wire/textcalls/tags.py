@@ -31,6 +31,7 @@ _AFTER_CALL = Words((*CLOSERS, *OPENERS))
 _HEAD_END = Words((">", "{", "(", "\n"))
 _TAG_END = Words((">", "\n"))
 _CALL_TAG = Words(CALL_TAGS)
+_ARGUMENT_TAG = Words(PARAMETER_TAGS)
 _PARTS = Words((*PARAMETER_TAGS, *CLOSERS, *OPENERS, *NOISE))
 _KEY_TAGS = Words(ARGUMENT_KEYS)
 _ATTRIBUTE = re.compile(r"""\s*(?:"([^"]*)"|'([^']*)'|([^\s"'>/]+))(.*)""", re.DOTALL)
@@ -47,8 +48,12 @@ def tagged_call(source: Source, tools: Tools) -> Scan[Found | None]:
     name = _first_value(head.rstrip(" ,[]="))[0]
     if not end:
         return Found(name, "", problem=CUT_OFF) if source.ended and name else None
-    if not name or end == "\n":
+    if not name:
         return None
+    if end == "\n":  # a forgotten `>` is no matter where the arguments follow
+        yield from spaces(source)
+        if not (tools.knows(name) and (yield from ahead(source, _ARGUMENT_TAG))):
+            return None
     if end == ">":
         source.take(1)
     return (yield from call_body(source, tools, name, CALL_TAGS[tag]))
@@ -78,7 +83,7 @@ def call_body(source: Source, tools: Tools, name: str, closer: str) -> Scan[Foun
         elif source.peek() == "<":
             child = yield from _child(source, closer)
             if child is None:
-                return Found(name, tuple(fields), problem=_why(source))
+                return Found(name, tuple(fields), problem=(yield from _why(source)))
             fields.append(child)
         elif not source.peek():
             return Found(name, tuple(fields), problem=CUT_OFF)
@@ -96,7 +101,7 @@ def _json_body(source: Source, name: str, closer: str) -> Scan[Found]:
     """The object of `<function=get_weather>{"city": "Oslo"}</function>`, bare or in round brackets."""
     text, complete = yield from bracketed(source)
     if not complete:
-        return Found(name, text, problem=_why(source))
+        return Found(name, text, problem=(yield from _why(source)))
     if text.startswith("("):
         text = text[1:-1].strip() or "{}"
     yield from spaces(source)
@@ -108,8 +113,12 @@ def _json_body(source: Source, name: str, closer: str) -> Scan[Found]:
     return Found(name, text)
 
 
-def _why(source: Source) -> str:
-    return CUT_OFF if not source.left() else unreadable("the arguments are broken off by another tag")
+def _why(source: Source) -> Scan[str]:
+    return (
+        CUT_OFF
+        if not (yield from char(source))
+        else unreadable("the arguments are broken off by another tag")
+    )
 
 
 def _parameter(source: Source, tags: tuple[str, str], missing: set[str]) -> Scan[Field | None]:
@@ -145,22 +154,26 @@ class _Ends(NamedTuple):
 
 
 def _value(source: Source, ends: _Ends, keys: Set[str]) -> Scan[str | None]:
-    """The text of a value. None if the text ends inside."""
+    """The text of a value. None if the text ends inside. Where its closer is missing, the white space
+    before the next tag is layout."""
     closer, next_tag, call_closer = ends
     words = _value_ends(closer, next_tag, call_closer)
     pieces: list[str] = []
     while True:
         text, word = yield from until(source, words)
         pieces.append(text)
-        if word == closer:
-            source.take(len(word))
-            break
         if not word:
             return None
+        if word == closer:
+            source.take(len(word))
+            return _joined(pieces)
         is_next = word == next_tag and (yield from _opens_one_of(source, word, keys))
         if is_next or (word != next_tag and (yield from _ends_call(source, word))):
-            break
+            return _joined(pieces).rstrip()
         pieces.append(source.take(len(word)))
+
+
+def _joined(pieces: list[str]) -> str:
     return "".join(pieces).replace(MINIMAX_M3, "")
 
 
@@ -172,6 +185,11 @@ def _value_ends(closer: str, next_tag: str, call_closer: str) -> Words:
 @lru_cache(maxsize=128)
 def _one(word: str) -> Words:
     return Words((word,))
+
+
+@lru_cache(maxsize=16)
+def _either(one: str, other: str) -> Words:
+    return Words((one, other))
 
 
 def _opens_one_of(source: Source, tag: str, keys: Set[str]) -> Scan[bool]:
@@ -222,11 +240,11 @@ def argument_pairs(source: Source, tools: Tools, name: str) -> Scan[Found]:
             break
         source.take(len(tag))
         key_closer, value_tag, value_closer = ARGUMENT_KEYS[tag]
-        key, end = yield from until(source, _one(key_closer), _LONGEST_TAG)
-        source.take(len(end))
+        key, end = yield from until(source, _either(key_closer, value_tag), _LONGEST_TAG)
+        source.take(len(end) if end == key_closer else 0)
         yield from spaces(source)
         if not end:
-            return Found(name, tuple(fields), problem=_why(source))
+            return Found(name, tuple(fields), problem=(yield from _why(source)))
         source.take(len((yield from ahead(source, _one(value_tag)))))
         missing.discard(key.strip())
         text = yield from _value(source, _Ends(value_closer, tag, "</tool_call>"), missing)

@@ -15,6 +15,13 @@ from glassloop.wire.textcalls.source import Words
 BARS = ("｜", "|", "｜｜", "||")
 """The bar of DeepSeek's tokens is U+FF5C; copies through other tokenizers come with an ASCII bar, or doubled."""
 
+DSML_BARS = (
+    *((bar, bar) for bar in (*BARS, " ｜ ", " | ")),
+    *(("", bar) for bar in BARS[:2]),
+    *((bar, f"{bar} ") for bar in BARS[:2]),
+)
+"""What stands before and behind `DSML`: a bar, which some servers set off with blanks, or of which they drop the first."""
+
 
 @dataclass(frozen=True, slots=True)
 class Opener:
@@ -26,13 +33,14 @@ class Opener:
 
 
 def _deepseek(*words: str) -> tuple[str, ...]:
-    """`<｜tool▁calls▁begin｜>` in each spelling of bar and underscore (U+2581)."""
-    return tuple(f"<{bar}{word.replace(' ', line)}{bar}>" for word in words for bar in BARS for line in "▁_")
+    """`<｜tool▁calls▁begin｜>` in each spelling of bar and underscore (U+2581, which some tokenizers decode to a blank)."""
+    return tuple(f"<{bar}{word.replace(' ', line)}{bar}>" for word in words for bar in BARS for line in "▁_ ")
 
 
 def _dsml(word: str) -> tuple[str, ...]:
     """`<｜DSML｜invoke name=` for `<invoke name=`, with each bar."""
-    return tuple(re.sub("^</?", lambda start: f"{start.group()}{bar}DSML{bar}", word) for bar in BARS)  # noqa: B023
+    begin, name = re.fullmatch("(</?)(.*)", word).groups()  # type: ignore[union-attr]
+    return tuple(f"{begin}{before}DSML{behind}{name}" for before, behind in DSML_BARS)
 
 
 DEEPSEEK_CALL = _deepseek("tool call begin")
@@ -50,6 +58,8 @@ OPENERS: Mapping[str, Opener] = {
     "<TOOLCALL>": Opener("nemotron"),  # Nemotron Nano v1, v2
     "<|tools_prefix|>": Opener("apertus"),  # Apertus 8B, 70B
     "[TOOL_CALLS]": Opener("mistral"),  # Mistral v3 to v13 tokenizers
+    "[TOOL_CALL]": Opener("mistral", strict=False),
+    "[TOOL_REQUEST]": Opener("lm_studio", strict=False),  # LM Studio's prompt for models without tool calling
     "<|python_tag|>": Opener("llama3"),  # Llama 3.1 to 3.3
     "<|python_start|>": Opener("llama4"),  # Llama 4
     "<|tool_call_start|>": Opener("lfm2"),  # LFM2
@@ -86,7 +96,9 @@ OPENERS: Mapping[str, Opener] = {
     **dict.fromkeys(
         _deepseek("tool calls begin", "tool call begin"), Opener("deepseek")
     ),  # V3, R1, V3.1, Step 3
-    **dict.fromkeys(_dsml("<function_calls>") + _dsml("<tool_calls>"), Opener("dsml")),  # V3.2, V4
+    **dict.fromkeys(
+        _dsml("<function_calls>") + _dsml("<tool_calls>") + _dsml("<tool_call>"), Opener("dsml")
+    ),  # V3.2, V4
     **dict.fromkeys(_dsml("<invoke name="), Opener("dsml")),
 }
 
@@ -119,20 +131,27 @@ CLOSERS = (
     *dict.fromkeys(CALL_TAGS.values()),
     "</tool_call>", "</tool_calls>", "<|/tool_call|>", "<|/tool_calls|>", "</function_call>", "</TOOLCALL>",
     "</tool>", "</toolcall>", "</tools>", "</tool_use>", "</tool-use>", "</tool_code>", "</JSON>",
-    "<|tools_suffix|>", "[/TOOL_CALLS]", "<|python_end|>", "<|tool_call_end|>", "<|END_ACTION|>", "<|action_end|>",
+    "<|tools_suffix|>", "[/TOOL_CALLS]", "[/TOOL_CALL]", "[END_TOOL_REQUEST]", "<|python_end|>", "<|tool_call_end|>", "<|END_ACTION|>", "<|action_end|>",
     "</longcat_tool_call>", "</seed:tool_call>", "</minimax:tool_call>", "<|tool_calls_section_end|>",
     "<|tool_call_section_end|>", "<tool_call|>", "<end_function_call>", "</function_calls>", "<|eom_id|>",
     "<|eot_id|>", "<|call|>", "<|end_message|>", *(f"</{space}:function_calls>" for space in NAMESPACES),
     *_deepseek("tool call end", "tool calls end"), *_dsml("</function_calls>"), *_dsml("</tool_calls>"),
+    *_dsml("</tool_call>"),
 )  # fmt: skip
 
-SEPARATORS = ("<|tool_call_argument_begin|>", "[ARGS]", *DEEPSEEK_SEPARATOR)
+SEPARATORS = (
+    "<|tool_call_argument_begin|>",
+    "[ARGS]",
+    "<tool_sep>",
+    *DEEPSEEK_SEPARATOR,
+)  # the third: Hunyuan
 """What stands between a name and its arguments."""
 
 NOISE = (
     "<|plugin|>",
     "<|interpreter|>",
     "<|constrain|>json",
+    "<invoke>",
     "<|message|>",
     MINIMAX_M3,
     "```json",
@@ -161,6 +180,6 @@ OWN_ROLES = frozenset(("", "assistant", "model", "ai"))
 
 RESULT_OPENERS = (
     "<tool_response>", "<|tool_response>", "<start_function_response>", "<function_results>", "[TOOL_RESULTS]",
-    "<TOOL_RESPONSE>", "<tool_result>", "<|tool_response|>", *_deepseek("tool outputs begin", "tool output begin"),
+    "<TOOL_RESPONSE>", "<tool_result>", "```tool_output", "<|tool_response|>", *_deepseek("tool outputs begin", "tool output begin"),
 )  # fmt: skip
 """What begins a tool's result. Behind a call in the same answer, a model has made that result up."""

@@ -5,14 +5,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 
 from glassloop.wire.textcalls import harmony
 from glassloop.wire.textcalls.body import calls_from_text, json_or_python, named_call, read_body
 from glassloop.wire.textcalls.found import CUT_OFF, Found, Shape
 from glassloop.wire.textcalls.known import Tools
-from glassloop.wire.textcalls.react import read_action
+from glassloop.wire.textcalls.react import ACTIONS, THOUGHTS, read_action
+from glassloop.wire.textcalls.settle import believable, settle
 from glassloop.wire.textcalls.shapes import CALL_KEYS, NAME_KEYS, TYPES
 from glassloop.wire.textcalls.source import Scan, Source, Words, ahead, bracketed, char, run_of, spaces, until
 from glassloop.wire.textcalls.tags import call_body
@@ -22,7 +23,7 @@ _NAME = re.compile(r"[\w.:/-]*")
 _LONGEST_NAME = 200
 _LONGEST_KEY = 40
 _QUOTE = {'"': Words(('"',)), "'": Words(("'",))}
-_LINE_END = Words(("\n",))
+_BLANKS = re.compile(r"[ \t]*")
 _OPENER = Words(OPENERS)
 
 
@@ -126,14 +127,28 @@ _LANGUAGES = frozenset(
     ("", "json", "jsonc", "json5", "xml", "html", "tool_code", "tool_call", "tool_calls", "tool", "function_call",
      "function", "python", "py", "text", "plaintext", "action")
 )  # fmt: skip
-_FENCE_END = Words(("```", "~~~"))
+_LANGUAGE = re.compile(r"[\w+-]*")
+_FENCES = ("```", "~~~")
+_FENCE_END = Words(_FENCES)
+_FENCE_OR_RESULT = Words((*_FENCES, "```tool_output"))
 
 
 def _fence(source: Source, tools: Tools) -> Scan[Shape | None]:
-    """A code fence that holds nothing but calls: JSON, marked calls, or Gemma 3's `tool_code`."""
+    """Code fences that hold nothing but calls: JSON, marked calls, or Gemma 3's `tool_code`."""
+    found: list[Found] = []
+    while (yield from ahead(source, _FENCE_OR_RESULT)) in _FENCES:
+        inside = yield from _one_fence(source, tools)
+        if inside is None:
+            return None
+        found.extend(inside.found)
+        yield from spaces(source)
+    return Shape("fence", tuple(found))
+
+
+def _one_fence(source: Source, tools: Tools) -> Scan[Shape | None]:
     source.take(3)
-    language, end = yield from until(source, _LINE_END, _LONGEST_KEY)
-    if not end or language.strip().lower() not in _LANGUAGES:
+    language = yield from run_of(source, _LANGUAGE, _LONGEST_KEY)
+    if language.lower() not in _LANGUAGES:
         return None
     yield from spaces(source)
     mark = yield from char(source)
@@ -148,7 +163,7 @@ def _fence(source: Source, tools: Tools) -> Scan[Shape | None]:
     yield from spaces(source)
     fence = yield from ahead(source, _FENCE_END)
     source.take(len(fence))
-    return replace(shape, family="fence")
+    return shape
 
 
 def _python_lines(source: Source, tools: Tools) -> Scan[Shape | None]:
@@ -171,9 +186,13 @@ def _python_lines(source: Source, tools: Tools) -> Scan[Shape | None]:
 
 def _bare_name(source: Source, tools: Tools) -> Scan[Shape | None]:
     """A tool's name and its arguments, once or more: `get_weather{"city": "Oslo"}`, `get_weather(city="Oslo")`, or
-    `get_weather[ARGS]{"city": "Oslo"}` where a server dropped Mistral's first token."""
+    what is left of a family's notation where a server dropped its tokens: `get_weather[ARGS]{"city": "Oslo"}`
+    of Mistral, `functions.get_weather:0{…}` of Kimi, `functionget_weather` and a fence of DeepSeek V3."""
     found: list[Found] = []
+    typed = yield from ahead(source, _typed_names(tools.names))
     while True:
+        if typed:
+            source.take(len((yield from ahead(source, _TYPE))))
         call = yield from named_call(source, tools)
         if call is None or call.problem:
             return None
@@ -186,16 +205,36 @@ def _bare_name(source: Source, tools: Tools) -> Scan[Shape | None]:
             return Shape("named", tuple(found))
 
 
+_TYPE = Words(("function",))
+
+
+@lru_cache(maxsize=32)
+def _typed_names(names: frozenset[str]) -> Words:
+    return Words(f"function{name}\n" for name in names)
+
+
 _TAG_END = Words((">",))
 
 
 def _named_tag(source: Source, tools: Tools) -> Scan[Shape | None]:
-    """Cline's notation, which many models know: `<get_weather><city>Oslo</city></get_weather>`."""
+    """Cline's notation, which many models know: `<get_weather><city>Oslo</city></get_weather>`. A tag that holds
+    anything but the tool's arguments is somebody's own: `<search>` and `<summary>` are words of many languages."""
     head, _ = yield from until(source, _TAG_END)
     source.take(1)
     name = head.removeprefix("<")
+    yield from spaces(source)
+    if not (yield from ahead(source, _inside(name, tools.keys(name)))):
+        return None
     call = yield from call_body(source, tools, name, f"</{name}>")
-    return Shape("named_tag", (call,)) if call else None
+    if call is None or not (call.problem == CUT_OFF or believable(settle(call, tools), tools)):
+        return None
+    return Shape("named_tag", (call,))
+
+
+@lru_cache(maxsize=128)
+def _inside(name: str, keys: frozenset[str]) -> Words:
+    """What may stand first in the tag named after a tool."""
+    return Words(("{", f"</{name}>", *(f"<{key}>" for key in keys)))
 
 
 _CHEVRONS = Words((">>>",))
@@ -207,7 +246,7 @@ def _functionary(source: Source, tools: Tools) -> Scan[Shape | None]:
     while (yield from ahead(source, _CHEVRONS)):
         source.take(3)
         name = yield from run_of(source, _NAME, _LONGEST_NAME)
-        if name == "all":
+        if name == "all" and (yield from char(source)) in {"\n", ""}:
             yield from spaces(source)
             return Shape("functionary", tuple(found), text_follows=True)
         yield from spaces(source)
@@ -222,6 +261,7 @@ def _functionary(source: Source, tools: Tools) -> Scan[Shape | None]:
 def _functools(source: Source, tools: Tools) -> Scan[Shape | None]:
     """Phi-4-mini, Phi-3 and Firefunction v2: `functools[{…}]`."""
     source.take(len("functools"))
+    yield from run_of(source, _BLANKS)
     if (yield from char(source)) != "[":
         return None
     return Shape("functools", tuple((yield from json_or_python(source))))
@@ -236,10 +276,12 @@ def _stripped_harmony(source: Source, _: Tools) -> Scan[Shape | None]:
 
 @dataclass(frozen=True, slots=True)
 class Begins:
-    """A word that a line may begin with. `anywhere`: on any line, and text may follow the calls."""
+    """A word that a line may begin with. `anywhere`: on any line, and text may follow the calls. `after_text`:
+    behind any text, as the word says that a call is meant, but at the end of the answer."""
 
     read: Reader
     anywhere: bool = False
+    after_text: bool = False
 
 
 SHAPES: Mapping[str, Begins] = {
@@ -247,9 +289,10 @@ SHAPES: Mapping[str, Begins] = {
     "[": Begins(_bare),
     "```": Begins(_fence),
     "~~~": Begins(_fence),
-    "Thought:": Begins(read_action),
-    "Action:": Begins(read_action, anywhere=True),
-    "✿FUNCTION✿:": Begins(read_action, anywhere=True),
+    "```tool_code": Begins(_fence, after_text=True),
+    "```tool_call": Begins(_fence, after_text=True),
+    **dict.fromkeys(THOUGHTS, Begins(read_action)),
+    **dict.fromkeys(ACTIONS, Begins(read_action, anywhere=True)),
     ">>>": Begins(_functionary, anywhere=True),
     "functools": Begins(_functools, anywhere=True),
     **dict.fromkeys(harmony.STRIPPED, Begins(_stripped_harmony)),
@@ -259,9 +302,11 @@ SHAPES: Mapping[str, Begins] = {
 @lru_cache(maxsize=32)
 def beginnings(names: frozenset[str]) -> tuple[Mapping[str, Begins], Words]:
     """What a line may begin with where these are the tools: a tool's name and its arguments are one more shape."""
-    marks = ("{", "(", "\n{", " {", ": {", "\n```", "[ARGS]", "[CALL_ID]")
+    marks = ("{", "(", "\n{", " {", ": {", "\n```", "[ARGS]", "[CALL_ID]", "<arg_key>", "\n<arg_key>")
+    patterns = ("functions.{}:", "functions.{}{{", "functions.{}(", "call:{}{{", "function{}\n```")
     table = {
         **{f"{name}{mark}": Begins(_bare_name) for name in names for mark in marks},
+        **{pattern.format(name): Begins(_bare_name) for name in names for pattern in patterns},
         **{f"<{name}>": Begins(_named_tag, anywhere=True) for name in names},
         **SHAPES,
     }

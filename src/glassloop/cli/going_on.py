@@ -1,0 +1,69 @@
+"""What a person is told at the end of a run: how to go on with it, and what must be looked at first."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from glassloop.cli.failures import color_of
+from glassloop.cli.keeping import Keeping
+from glassloop.cli.printing import COLORS
+from glassloop.cli.screen import Line, call_text
+from glassloop.core.entries import Entry, Reply, ToolCall, ToolResult
+from glassloop.core.tools import ToolSpec
+
+if TYPE_CHECKING:
+    from glassloop.agent import Agent
+    from glassloop.handles import Result
+
+_BROKEN_OFF = frozenset({"cancelled", "failed", "waiting_approval", "needs_review"})
+
+
+def after_run(result: Result[Any], agent: Agent[Any], keeping: Keeping, command: str) -> list[Line]:
+    """The lines below a run. `command` is what goes on with the same agent, `{}` where the session's id belongs.
+
+    After an ordinary answer they are for a terminal only: nobody else needs them.
+    """
+    lines = review_lines(result, agent.tools.specs)
+    if not keeping.keeps(result.session):
+        return lines
+    how = command.format(result.session.id)
+    if lines:
+        return [*lines, Line(f'  Look, then tell the model: {how} "It was done."', "mend")]
+    if result.stop_reason in _BROKEN_OFF or sys.stderr.isatty():
+        return [Line(f'· to go on: {how} "…"', "quiet")]
+    return []
+
+
+def review_lines(result: Result[Any], specs: Iterable[ToolSpec]) -> list[Line]:
+    """The calls that were started before the process died, and of which nobody knows whether they took effect."""
+    if result.stop_reason != "needs_review":
+        return []
+    effects = {spec.name: spec.effect for spec in specs}
+    unknown = [one for one in open_calls(result.entries) if effects.get(one.name, "once") == "once"]
+    return [
+        Line("? started before the interruption, and nobody knows whether it took effect:", "bad"),
+        *(Line(f"  {call_text(one.name, one.arguments or one.text)}", "bad") for one in unknown),
+    ]
+
+
+def open_calls(entries: Sequence[Entry]) -> list[ToolCall]:
+    """The calls that have no result yet."""
+    waiting: dict[str, ToolCall] = {}
+    for entry in entries:
+        match entry:
+            case Reply():
+                waiting |= {call.id: call for call in entry.tool_calls}
+            case ToolResult():
+                waiting.pop(entry.call_id, None)
+    return list(waiting.values())
+
+
+def say_whole(lines: Iterable[Line]) -> None:
+    """Write lines to stderr without breaking them: a command that a terminal wraps can still be copied."""
+    for line in lines:
+        styled = click.style(line.text, **COLORS[line.style])  # type: ignore[arg-type]
+        click.echo(styled, err=True, color=color_of(sys.stderr))

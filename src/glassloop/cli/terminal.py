@@ -1,0 +1,27 @@
+"""The terminal behind a stream: how wide it is, and a line laid out for it."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import IO
+
+from glassloop.cli.safe_text import wrapped
+
+WIDE = 120
+"""Columns for a stream that is no terminal and says nothing of its width."""
+
+
+def width_of_terminal(stream: IO[str]) -> int:
+    """Columns of the terminal behind a stream; COLUMNS, or `WIDE`, where there is none."""
+    try:
+        columns = os.get_terminal_size(stream.fileno()).columns
+    except (OSError, ValueError):
+        columns = 0
+    told = os.environ.get("COLUMNS", "")
+    return columns or (int(told) if told.isdigit() and int(told) else WIDE)
+
+
+def for_stderr(line: str, margin: int = 0) -> list[str]:
+    """A line for standard error: wrapped at a terminal's width less a margin, whole where there is no terminal."""
+    return wrapped(line, width_of_terminal(sys.stderr) - margin) if sys.stderr.isatty() else [line]

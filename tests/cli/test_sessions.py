@@ -1,0 +1,448 @@
+"""Conversations that are kept: continued after a kill, refused where another process has them, shown, searched, given away."""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from tests.cli.terminal import PROGRAM, Done, environment, glassloop, glassloop_here
+
+from glassloop import Agent
+from glassloop.cli.options import policy_of
+from glassloop.sessions.journal import SqliteJournal
+from glassloop.sessions.store import Store
+from glassloop.testing.server import ChatServer, Completion, Request, calls, says
+from glassloop.tools.loading import load_tools
+from glassloop.tools.toolbox import Toolbox
+
+KEY = "gw-live-7f3a9c2e1b8d4f60"
+TOOLS = '''
+import os
+import signal
+import time
+
+from glassloop import tool
+
+
+def _done(what: str) -> None:
+    with open("log", "a", encoding="utf-8") as log:
+        print(what, file=log)
+    if os.environ.get("DIE_IN") == what:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+@tool(effect="read")
+def look(city: str) -> str:
+    """Look at a city. Use it to look.
+
+    Args:
+        city: Its name.
+    """
+    _done(f"look {city}")
+    while os.path.exists("wait"):
+        time.sleep(0.02)
+    return f"18 °C in {city}, key {os.environ.get('GLASSLOOP_API_KEY', '')}"
+
+
+@tool(effect="once")
+def send(to: str) -> str:
+    """Send a mail. Use it to send.
+
+    Args:
+        to: The address.
+    """
+    _done(f"send {to}")
+    return f"sent to {to}"
+'''
+
+
+def script(request: Request) -> Completion:
+    """Does what the last message says, and tells it back."""
+    last = request.body["messages"][-1]
+    text = str(last["content"])
+    if last["role"] == "tool":
+        return says(f"told: {text}")
+    if text.startswith("look"):
+        return calls(("look", {"city": text.removeprefix("look ")}))
+    if text.startswith("send"):
+        return calls(("send", {"to": "a@b.c"}))
+    return says(f"heard {text}")
+
+
+class Place:
+    """A folder with tools and a server, where the program is run."""
+
+    def __init__(self, folder: Path, server: ChatServer) -> None:
+        (folder / "tools.py").write_text(TOOLS, encoding="utf-8")
+        self.folder = folder
+        self.server = server
+        self.agent = ["-m", f"{server.base_url}#m", "-T", "tools.py", "--yes"]
+
+    def run(self, *words: str, env: dict[str, str] | None = None, stdin: bytes = b"") -> Done:
+        command, *rest = words
+        return glassloop(command, *self.agent, *rest, folder=self.folder, env=env, stdin=stdin)
+
+    def killed(self, question: str, in_call: str) -> None:
+        """Ask, and be killed while a tool runs."""
+        done = subprocess.run(
+            [*PROGRAM, "run", *self.agent, question],
+            cwd=self.folder,
+            env=environment(self.folder, {"DIE_IN": in_call}),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=60,
+            check=False,
+        )
+        assert done.returncode == -signal.SIGKILL, done.stderr.decode()
+
+    @property
+    def log(self) -> list[str]:
+        """What the tools really did."""
+        return (self.folder / "log").read_text(encoding="utf-8").splitlines()
+
+    @property
+    def store(self) -> Store:
+        return Store(self.data / "sessions.db")
+
+    @property
+    def data(self) -> Path:
+        return self.folder / "home" / "data" / "glassloop"
+
+    def said(self, number: int = -1) -> list[str]:
+        """The texts of one request's messages."""
+        return [str(one["content"]) for one in self.server.requests[number].body["messages"]]
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Place:
+    with ChatServer(script) as server:
+        yield Place(tmp_path, server)
+
+
+# ── Going on ─────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_run_killed_in_a_reading_tool_goes_on_and_ends_right(place: Place) -> None:
+    place.killed("look 北京", "look 北京")
+    done = place.run("run", "-c")
+    assert done.code == 0
+    assert done.out.startswith("told: 18 °C in 北京")
+    assert place.log == ["look 北京", "look 北京"]
+    over = place.run("run", "-c")
+    assert over.code == 2
+    assert "The last run of this session is over" in over.err
+
+
+def test_a_call_that_may_have_taken_effect_is_shown_and_never_runs_again(place: Place) -> None:
+    place.killed("send it", "send a@b.c")
+    shown = place.run("run", "-c")
+    assert shown.code == 1
+    (session,) = place.store.sessions()
+    for words in ('send(to="a@b.c")', "nobody knows", f"glassloop run -r {session.session_id} -m"):
+        assert words in shown.err
+    done = place.run("run", "-c", "It was sent.")
+    assert (done.code, done.out) == (0, "heard It was sent.\n")
+    assert "unknown" in place.said()[-2]
+    assert place.log == ["send a@b.c"]
+
+
+def test_a_chat_takes_up_the_run_that_broke_off(place: Place) -> None:
+    place.killed("look Oslo", "look Oslo")
+    done = place.run("chat", "-c", stdin=b"and now?\n")
+    assert done.code == 0
+    assert done.out.splitlines()[0].startswith("told: 18 °C in Oslo")
+    assert done.out.splitlines()[1] == "heard and now?"
+    (session,) = place.store.sessions()
+    assert f"to go on: glassloop chat -r {session.session_id} -m" in done.err
+
+
+def test_an_unfinished_run_is_not_continued_by_another_agent_unless_that_is_accepted(place: Place) -> None:
+    place.killed("look Rom", "look Rom")
+    model = place.agent[:2]
+    other = glassloop("run", *model, "-c", folder=place.folder)
+    assert other.code == 1
+    assert "-tool look" in other.err
+    assert "--accept-changes" in other.err
+    assert glassloop("run", *model, "-c", "--accept-changes", folder=place.folder).code == 0
+
+
+def test_a_session_is_continued_by_the_beginning_of_its_id_and_by_words_said_in_it(place: Place) -> None:
+    place.run("run", "我想去东京看樱花")
+    place.run("run", "second")
+    first = place.store.search("樱花")[0].session_id
+    for number, reference in enumerate((first[:7], "东京看"), 1):
+        assert place.run("run", "-r", reference, f"word {number}").code == 0
+        assert place.said()[0] == "我想去东京看樱花"
+        assert len(place.said()) == 2 * number + 1
+    unknown = place.run("run", "-r", "nowhere", "hi")
+    assert (unknown.code, unknown.out) == (1, "")
+    assert "there is no session 'nowhere'" in unknown.err
+    several = place.run("run", "-r", "heard", "hi")
+    assert several.code == 1
+    assert first in several.err
+
+
+def test_a_session_in_use_is_refused_by_the_name_of_its_process(place: Place) -> None:
+    (place.folder / "wait").touch()
+    first = subprocess.Popen(
+        [*PROGRAM, "run", *place.agent, "look Rom"],
+        cwd=place.folder,
+        env=environment(place.folder),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    try:
+        until = time.monotonic() + 60
+        while not (place.folder / "log").exists():
+            assert time.monotonic() < until
+            time.sleep(0.05)
+        second = place.run("run", "-c", "me too")
+        assert second.code == 1
+        assert f"in use by process {first.pid}" in second.err
+        (place.folder / "wait").unlink()
+        out, _ = first.communicate(timeout=60)
+    finally:
+        first.kill()
+    assert out.startswith(b"told: 18")
+    assert place.run("run", "-c", "me too").out == "heard me too\n"
+
+
+def test_a_call_that_waits_is_allowed_from_elsewhere_and_then_runs(place: Place) -> None:
+    path = place.data / "sessions.db"
+    tools = Toolbox(load_tools(str(place.folder / "tools.py")), policy=policy_of({"send": "ask"}))
+    model = f"{place.server.base_url}#m"
+    agent = Agent(model, tools=tools, journal=SqliteJournal(path), approve=lambda verdict: None)
+    waiting = agent.run_sync("send it")
+    assert waiting.stop_reason == "waiting_approval"
+    listed = glassloop("approve", folder=place.folder)
+    assert listed.out.startswith(f"{waiting.session.id}\t")
+    assert "a@b.c" in listed.out
+    assert glassloop("approve", waiting.session.id, folder=place.folder).code == 2
+    assert glassloop("approve", waiting.session.id, "--yes", folder=place.folder).code == 0
+    done = place.run("run", "-r", waiting.session.id)
+    assert (done.code, done.out) == (0, "told: sent to a@b.c\n")
+
+
+def test_what_is_not_to_be_saved_is_nowhere(place: Place) -> None:
+    assert place.run("run", "--no-save", "a secret plan").code == 0
+    assert not (place.data / "sessions.db").exists()
+    assert place.run("run", "--no-save", "-c", "more").code == 2
+
+
+# ── Disks that fail ──────────────────────────────────────────────────────────────────────────────────
+
+
+def test_without_a_usable_file_the_conversation_is_had_in_memory_and_that_is_said(place: Place) -> None:
+    place.data.mkdir(parents=True)
+    (place.data / "sessions.db").write_bytes(b"not a database, " * 999)
+    (place.data / "sessions.db").chmod(0o600)
+    lines = b"one\n/fork\ntwo\n"
+    done = place.run("chat", stdin=lines)
+    assert (done.code, done.out) == (0, "heard one\nheard two\n")
+    assert place.said() == ["one", "heard one", "two"]
+    for words in (
+        "sessions.db: it is not a database",
+        "in memory only, and ends",
+        "where that cannot be done",
+    ):
+        assert words in done.err
+    refused = place.run("run", "-c", "hi")
+    assert (refused.code, refused.out) == (1, "")
+    assert "not a database" in refused.err
+
+
+def test_a_disk_that_fills_up_ends_the_keeping_and_not_the_conversation(place: Place) -> None:
+    child = subprocess.Popen(
+        [*PROGRAM, "chat", *place.agent],
+        cwd=place.folder,
+        env=environment(place.folder),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    assert child.stdin is not None
+    assert child.stdout is not None
+    try:
+        child.stdin.write(b"one\n")
+        child.stdin.flush()
+        assert child.stdout.readline() == b"heard one\n"
+        resource.prlimit(child.pid, resource.RLIMIT_FSIZE, (1000, resource.RLIM_INFINITY))
+        out, err = child.communicate(b"two\nlook Rom\nsend it\n", timeout=60)
+    finally:
+        child.kill()
+    assert out.decode().splitlines()[:2] == ["heard two", "told: 18 °C in Rom, key "]
+    assert place.said()[:3] == ["one", "heard one", "two"]
+    assert b"in memory only" in err
+    assert place.run("run", "-c", "three").code == 0
+    assert place.said() == ["one", "heard one", "three"]
+
+
+# ── Looking and giving away ──────────────────────────────────────────────────────────────────────────
+
+
+def test_a_planted_key_is_nowhere_in_file_exports_and_screens(place: Place) -> None:
+    (place.folder / ".env").write_text(
+        f"GLASSLOOP_API_KEY={KEY}\nGLASSLOOP_BASE_URL={place.server.base_url}\n"
+    )
+    env = {"GLASSLOOP_API_KEY": KEY}
+    place.run("run", "look Rom", env=env)
+    place.run("run", "-c", f"my key is {KEY}, keep it", env=env)
+    assert place.server.requests[0].headers["Authorization"] == f"Bearer {KEY}"
+    shown = [
+        glassloop("show", "--wire", folder=place.folder).out,
+        glassloop("show", "--curl", folder=place.folder).out,
+        *(
+            glassloop("sessions", "export", "--format", kind, *wire, folder=place.folder).out
+            for kind, wire in (("jsonl", ["--wire"]), ("md", []), ("html", []))
+        ),
+    ]
+    assert all("my key is ***" in text for text in shown)
+    files = [one for one in place.data.rglob("*") if one.is_file()]
+    assert any(one.name == "sessions.db" for one in files)
+    assert not [one.name for one in files if KEY.encode() in one.read_bytes()]
+    assert not [text for text in shown if KEY in text]
+
+
+def test_the_curl_command_sends_the_same_bytes_with_the_key_from_a_variable(place: Place) -> None:
+    place.run("run", "look 'Rom' \"$HOME\"", env={"GLASSLOOP_API_KEY": KEY})
+    command = glassloop("show", "--round", "2", "--curl", folder=place.folder).out
+    bin_folder = place.folder / "bin"
+    bin_folder.mkdir()
+    fake = bin_folder / "curl"
+    fake.write_text('#!/bin/sh\nfor word in "$@"; do printf "%s\\n" "$word" >> words; done\ncat > body\n')
+    fake.chmod(0o755)
+    env = {"PATH": f"{bin_folder}:{os.environ['PATH']}", "GLASSLOOP_API_KEY": KEY}
+    subprocess.run(["/bin/sh", "-c", command], cwd=place.folder, env=env, check=True, timeout=30)
+    sent = (place.folder / "body").read_bytes()
+    assert sent == place.server.requests[1].raw.replace(KEY.encode(), b"***")
+    words = (place.folder / "words").read_text().splitlines()
+    assert f"Authorization: Bearer {KEY}" in words
+    assert f"{place.server.base_url}/chat/completions" in words
+
+
+def test_show_tells_the_rounds_with_their_calls_results_and_bytes(place: Place) -> None:
+    place.run("run", "look 北京")
+    whole = glassloop("show", folder=place.folder)
+    for words in (
+        "you: look 北京",
+        "· round 1: ",
+        '→ look(city="北京")',
+        "← look: 18 °C in 北京",
+        "· round 2: ",
+    ):
+        assert words in whole.out
+    one = glassloop("show", "--round", "2", "--wire", folder=place.folder)
+    assert "told: 18" in one.out
+    assert "you: look" not in one.out
+    assert f"> POST {place.server.base_url}/chat/completions" in one.out
+    assert place.server.requests[1].raw.decode() in one.out
+    assert place.server.requests[0].raw.decode() not in one.out.splitlines()
+    missing = glassloop("show", "--round", "7", folder=place.folder)
+    assert missing.code == 1
+    assert "2 rounds" in missing.err
+
+
+def test_sessions_are_listed_searched_named_exported_imported_and_deleted(
+    place: Place, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    place.run("run", "去京都看红叶")
+    place.run("run", "other")
+
+    def sessions(*arguments: str) -> Done:
+        return glassloop_here(monkeypatch, capfd, place.folder, "sessions", *arguments)
+
+    listed = sessions().out.splitlines()
+    assert [line.split("\t")[2:] for line in listed] == [["idle", "other"], ["idle", "去京都看红叶"]]
+    (hit,) = [json.loads(line) for line in sessions("search", "红叶", "--json", "-n", "1").out.splitlines()]
+    kyoto = hit["session_id"]
+    assert "红叶" in hit["snippet"]
+    assert sessions("search", "冬天").code == 1
+
+    assert sessions("rename", "红叶", "秋", "trip").code == 0
+    assert sessions("label", "秋 trip", "#travel").code == 0
+    assert sessions("list", "--label", "travel").out.split("\t")[3] == "秋 trip: 去京都看红叶 #travel\n"
+
+    for name in ("talk.jsonl", "talk.md", "talk.html"):
+        assert sessions("export", "秋 trip", "-o", name).code == 0
+        assert "去京都看红叶" in (place.folder / name).read_text(encoding="utf-8")
+    imported = sessions("import", "talk.jsonl").out.strip()
+    assert place.store.entries(imported) == place.store.entries(kyoto)
+
+    assert sessions("delete", imported).code == 2  # nobody can be asked
+    assert sessions("delete", "红叶", "--yes").code == 1  # words are no name
+    assert sessions("delete", imported, "--yes").code == 0
+    assert len(sessions("prune", "--older-than", "0h", "--dry-run").out.splitlines()) == 1
+    assert sessions("prune", "--older-than", "0h", "--yes").code == 0
+    assert [one.session_id for one in place.store.sessions()] == [kyoto]
+
+
+# ── In the chat ──────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_chat_goes_back_forks_and_changes_between_conversations(place: Place) -> None:
+    lines = "one\ntwo\nthree\n/rewind 2\n/fork 另一个\nfour\n/sessions\n/resume one\nfive\n/undo\n/name 第一\nsix\n/usage\n"
+    done = place.run("chat", stdin=lines.encode())
+    assert done.code == 0
+    asked = [[one for one in place.said(n) if not one.startswith("heard")] for n in range(6)]
+    assert asked == [
+        ["one"],
+        ["one", "two"],
+        ["one", "two", "three"],
+        ["one", "two", "four"],
+        ["one", "two", "five"],
+        ["one", "two", "six"],
+    ]
+    first, fork = place.store.info("第一"), place.store.info("另一个")
+    assert fork.forked_from == first.session_id
+    assert f"{fork.session_id} 2" in done.err
+    assert "taken back: three" in done.err
+    assert "taken back: five" in done.err
+    assert "6 model calls" in done.err
+
+
+# ── Limits and beginning ─────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    ("limits", "reached"), [("rounds=1", "rounds"), ("rounds=none calls=1", "tool calls")]
+)
+def test_a_limit_on_the_command_line_stops_the_run(place: Place, limits: str, reached: str) -> None:
+    words = [word for limit in limits.split() for word in ("--limit", limit)]
+    done = place.run("run", *words, "look Rom")
+    assert done.code == 3
+    assert f"! stopped: the limit of {reached}" in done.err
+
+
+@pytest.mark.parametrize("limit", ["round=3", "rounds", "rounds=0", "rounds=1.5", "cost=nan", "seconds=x"])
+def test_a_limit_that_is_none_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], limit: str
+) -> None:
+    done = glassloop_here(
+        monkeypatch, capfd, tmp_path, "run", "-m", "http://127.0.0.1:9/v1#m", "--limit", limit, "x"
+    )
+    assert done.code == 2
+    assert repr(limit) in done.err
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["demo", "--fast"]])
+def test_what_needs_no_session_does_not_load_the_database(tmp_path: Path, arguments: list[str]) -> None:
+    probe = (
+        "import sys; from glassloop.cli.main import run; run(sys.argv[1:]); print('sqlite3' in sys.modules)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", probe, *arguments],
+        cwd=tmp_path,
+        env=environment(tmp_path),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.splitlines()[-1] == "False"
