@@ -302,7 +302,11 @@ def test_an_object_that_can_be_called_is_a_tool_named_after_its_class() -> None:
     )
 
 
-@pytest.mark.parametrize("thing", [str, Stop, len, print, functools.partial(int), {}.get], ids=["type", "enum", "len", "print", "partial", "method"])
+@pytest.mark.parametrize(
+    "thing",
+    [str, Stop, len, print, functools.partial(int), {}.get],
+    ids=["type", "enum", "len", "print", "partial", "method"],
+)
 def test_what_has_no_describable_signature_is_refused_and_not_a_crash(thing: Any) -> None:
     with pytest.raises(ToolDefinitionError):
         as_tool(thing)
