@@ -136,7 +136,7 @@ NAMES = {
     "variable of a provider": tuple(name for provider in PROVIDERS.values() for name in provider.keys),
     "tool": tuple(builtin.TOOLS),
     "set": tuple(builtin.SETS),
-    "command": tuple(app.list_commands(click.Context(app))),
+    "command": tuple(f"glassloop {name}" for name in app.list_commands(click.Context(app))),
     "option": tuple(option for command in (run_command, chat_command) for option in spellings(command)),
     "endpoint's option": tuple(
         set(inspect.signature(Endpoint).parameters) - {"learned", "provider", "limit"}

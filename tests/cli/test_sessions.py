@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,7 @@ from tests.cli.terminal import PROGRAM, Done, environment, glassloop, glassloop_
 
 from glassloop import Agent
 from glassloop.cli.options import policy_of
+from glassloop.config import load
 from glassloop.sessions.journal import SqliteJournal
 from glassloop.sessions.store import Store
 from glassloop.testing.server import ChatServer, Completion, Request, calls, says
@@ -25,6 +27,7 @@ from glassloop.tools.toolbox import Toolbox
 KEY = "gw-live-7f3a9c2e1b8d4f60"
 TOOLS = '''
 import os
+import resource
 import signal
 import time
 
@@ -60,6 +63,14 @@ def send(to: str) -> str:
     """
     _done(f"send {to}")
     return f"sent to {to}"
+
+
+@tool(effect="read")
+def fill() -> str:
+    """Fill the disk. Use it to fill."""
+    _done("fill")
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, resource.RLIM_INFINITY))
+    return "full"
 '''
 
 
@@ -67,10 +78,14 @@ def script(request: Request) -> Completion:
     """Does what the last message says, and tells it back."""
     last = request.body["messages"][-1]
     text = str(last["content"])
+    if text == "full" and "send" in str(request.body["messages"][-3]["content"]):
+        return calls(("send", {"to": "a@b.c"}))
     if last["role"] == "tool":
         return says(f"told: {text}")
     if text.startswith("look"):
         return calls(("look", {"city": text.removeprefix("look ")}))
+    if text.startswith("fill"):
+        return calls(("fill", {}))
     if text.startswith("send"):
         return calls(("send", {"to": "a@b.c"}))
     return says(f"heard {text}")
@@ -79,15 +94,26 @@ def script(request: Request) -> Completion:
 class Place:
     """A folder with tools and a server, where the program is run."""
 
-    def __init__(self, folder: Path, server: ChatServer) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        server: ChatServer,
+        monkeypatch: pytest.MonkeyPatch,
+        capfd: pytest.CaptureFixture[str],
+    ) -> None:
         (folder / "tools.py").write_text(TOOLS, encoding="utf-8")
         self.folder = folder
         self.server = server
+        self._pytest = monkeypatch, capfd
         self.agent = ["-m", f"{server.base_url}#m", "-T", "tools.py", "--yes"]
 
     def run(self, *words: str, env: dict[str, str] | None = None, stdin: bytes = b"") -> Done:
         command, *rest = words
         return glassloop(command, *self.agent, *rest, folder=self.folder, env=env, stdin=stdin)
+
+    def look(self, *words: str) -> Done:
+        """Run a command that asks no model: in this process, which is quicker."""
+        return glassloop_here(*self._pytest, self.folder, *words)
 
     def killed(self, question: str, in_call: str) -> None:
         """Ask, and be killed while a tool runs."""
@@ -121,9 +147,11 @@ class Place:
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> Place:
+def place(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> Iterator[Place]:
     with ChatServer(script) as server:
-        yield Place(tmp_path, server)
+        yield Place(tmp_path, server, monkeypatch, capfd)
 
 
 # ── Going on ─────────────────────────────────────────────────────────────────────────────────────────
@@ -160,7 +188,7 @@ def test_a_chat_takes_up_the_run_that_broke_off(place: Place) -> None:
     assert done.out.splitlines()[0].startswith("told: 18 °C in Oslo")
     assert done.out.splitlines()[1] == "heard and now?"
     (session,) = place.store.sessions()
-    assert f"to go on: glassloop chat -r {session.session_id} -m" in done.err
+    assert f"glassloop chat -r {session.session_id} -m" in done.err
 
 
 def test_an_unfinished_run_is_not_continued_by_another_agent_unless_that_is_accepted(place: Place) -> None:
@@ -222,11 +250,11 @@ def test_a_call_that_waits_is_allowed_from_elsewhere_and_then_runs(place: Place)
     agent = Agent(model, tools=tools, journal=SqliteJournal(path), approve=lambda verdict: None)
     waiting = agent.run_sync("send it")
     assert waiting.stop_reason == "waiting_approval"
-    listed = glassloop("approve", folder=place.folder)
+    listed = place.look("approve")
     assert listed.out.startswith(f"{waiting.session.id}\t")
     assert "a@b.c" in listed.out
-    assert glassloop("approve", waiting.session.id, folder=place.folder).code == 2
-    assert glassloop("approve", waiting.session.id, "--yes", folder=place.folder).code == 0
+    assert place.look("approve", waiting.session.id).code == 2
+    assert place.look("approve", waiting.session.id, "--yes").code == 0
     done = place.run("run", "-r", waiting.session.id)
     assert (done.code, done.out) == (0, "told: sent to a@b.c\n")
 
@@ -285,6 +313,19 @@ def test_a_disk_that_fills_up_ends_the_keeping_and_not_the_conversation(place: P
     assert place.said() == ["one", "heard one", "three"]
 
 
+def test_a_disk_that_fills_up_in_a_run_lets_it_end_but_starts_nothing_that_must_be_written_first(
+    place: Place,
+) -> None:
+    done = place.run("run", "fill")
+    assert (done.code, done.out) == (0, "told: full\n")
+    assert "The session on disk ends before it" in done.err
+    stopped = place.run("run", "fill and send")
+    assert stopped.code == 1
+    assert "is not started" in stopped.err
+    assert place.log == ["fill", "fill"]
+    assert place.run("run", "-c", "free again").out == "heard free again\n"
+
+
 # ── Looking and giving away ──────────────────────────────────────────────────────────────────────────
 
 
@@ -297,10 +338,10 @@ def test_a_planted_key_is_nowhere_in_file_exports_and_screens(place: Place) -> N
     place.run("run", "-c", f"my key is {KEY}, keep it", env=env)
     assert place.server.requests[0].headers["Authorization"] == f"Bearer {KEY}"
     shown = [
-        glassloop("show", "--wire", folder=place.folder).out,
-        glassloop("show", "--curl", folder=place.folder).out,
+        place.look("show", "--wire").out,
+        place.look("show", "--curl").out,
         *(
-            glassloop("sessions", "export", "--format", kind, *wire, folder=place.folder).out
+            place.look("sessions", "export", "--format", kind, *wire).out
             for kind, wire in (("jsonl", ["--wire"]), ("md", []), ("html", []))
         ),
     ]
@@ -311,9 +352,28 @@ def test_a_planted_key_is_nowhere_in_file_exports_and_screens(place: Place) -> N
     assert not [text for text in shown if KEY in text]
 
 
+@pytest.mark.parametrize(
+    ("name", "secret"),
+    [
+        ("OPENROUTER_API_KEY", True),
+        ("GLASSLOOP_API_KEY", True),
+        ("MY_SEARCH_APIKEY", True),
+        ("GITHUB_TOKEN", True),
+        ("DB_PASSWORD", True),
+        ("aws_secret_access_key", True),
+        ("TOKENIZERS_PARALLELISM", False),
+        ("KEYBOARD_LAYOUT", False),
+        ("GLASSLOOP_MODEL", False),
+    ],
+)
+def test_what_is_masked_is_told_by_the_names_of_variables(tmp_path: Path, name: str, secret: bool) -> None:
+    environ = {name: "planted-value", "SHORT_TOKEN": "abc", "GLASSLOOP_CONFIG_DIR": str(tmp_path)}
+    assert load(folder=tmp_path, environ=environ).secrets == (("planted-value",) if secret else ())
+
+
 def test_the_curl_command_sends_the_same_bytes_with_the_key_from_a_variable(place: Place) -> None:
     place.run("run", "look 'Rom' \"$HOME\"", env={"GLASSLOOP_API_KEY": KEY})
-    command = glassloop("show", "--round", "2", "--curl", folder=place.folder).out
+    command = place.look("show", "--round", "2", "--curl").out
     bin_folder = place.folder / "bin"
     bin_folder.mkdir()
     fake = bin_folder / "curl"
@@ -330,7 +390,7 @@ def test_the_curl_command_sends_the_same_bytes_with_the_key_from_a_variable(plac
 
 def test_show_tells_the_rounds_with_their_calls_results_and_bytes(place: Place) -> None:
     place.run("run", "look 北京")
-    whole = glassloop("show", folder=place.folder)
+    whole = place.look("show")
     for words in (
         "you: look 北京",
         "· round 1: ",
@@ -339,25 +399,25 @@ def test_show_tells_the_rounds_with_their_calls_results_and_bytes(place: Place) 
         "· round 2: ",
     ):
         assert words in whole.out
-    one = glassloop("show", "--round", "2", "--wire", folder=place.folder)
+    one = place.look("show", "--round", "2", "--wire")
     assert "told: 18" in one.out
     assert "you: look" not in one.out
     assert f"> POST {place.server.base_url}/chat/completions" in one.out
     assert place.server.requests[1].raw.decode() in one.out
     assert place.server.requests[0].raw.decode() not in one.out.splitlines()
-    missing = glassloop("show", "--round", "7", folder=place.folder)
+    missing = place.look("show", "--round", "7")
     assert missing.code == 1
     assert "2 rounds" in missing.err
 
 
 def test_sessions_are_listed_searched_named_exported_imported_and_deleted(
-    place: Place, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+    place: Place,
 ) -> None:
     place.run("run", "去京都看红叶")
     place.run("run", "other")
 
     def sessions(*arguments: str) -> Done:
-        return glassloop_here(monkeypatch, capfd, place.folder, "sessions", *arguments)
+        return place.look("sessions", *arguments)
 
     listed = sessions().out.splitlines()
     assert [line.split("\t")[2:] for line in listed] == [["idle", "other"], ["idle", "去京都看红叶"]]

@@ -89,13 +89,13 @@ def litellm(folder: Path, aimock: Peer) -> Iterator[Peer]:
 
 @pytest.fixture(scope="session")
 def llama(folder: Path) -> Iterator[Peer]:
-    """llama.cpp with a model of 135 million parameters, which has no tool sense; grammars give it some."""
+    """llama.cpp with a model of 135 million parameters, which has no tool sense. One thread: several would wait for each other."""
     peer = Peer(f"http://127.0.0.1:{free_port()}", "smollm2", "peers-key")
     program = installed(build.LLAMA, "llama-server")
     (weights,) = build.folder_of(build.MODEL).rglob("SmolLM2*.gguf")
     command = [program, "--model", weights, "--alias", "smollm2", "--jinja", "--api-key", "peers-key"]
     command += ["--chat-template-file", program.with_name(build.TEMPLATE)]
     command += ["--host", "127.0.0.1", "--port", peer.root.rsplit(":", 1)[1]]
-    command += ["--ctx-size", "2048", "--parallel", "1", "--threads", "2", "--no-webui"]
+    command += ["--ctx-size", "2048", "--parallel", "1", "--threads", "1", "--no-webui"]
     with running(command, peer.root, "/health", folder / "llama.log"):
         yield peer

@@ -5,6 +5,7 @@ import cProfile
 import pytest
 from tests.textcalls.kit import TOOLS
 
+from glassloop.core.events import TextDelta
 from glassloop.wire.textcalls import TextCallReader
 
 MEGABYTE = 1 << 20
@@ -78,3 +79,34 @@ def test_twice_the_text_costs_twice_the_operations(name):
 )
 def test_a_megabyte_costs_twice_the_operations_of_half_a_one(name):
     assert_linear(name, MEGABYTE)
+
+
+class Copy:
+    """The least that a reader of a stream does: keep each piece and hand it on."""
+
+    def __init__(self):
+        self.content = []
+
+    def feed(self, text):
+        self.content.append(text)
+        return text
+
+
+def calls_made(reader, text):
+    reader.feed("What is built once for all answers is built. ")
+    profile = cProfile.Profile()
+    profile.enable()
+    for start in range(0, len(text), PIECE):
+        TextDelta(reader.feed(text[start : start + PIECE]))
+    profile.disable()
+    return sum(entry.callcount for entry in profile.getstats())
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["plain text", "one line", "The letter a < b, x[0] of [1] and <p>: $5 (or so) {not} more.\n"],
+    ids=["lines", "one line", "signs"],
+)
+def test_text_without_a_call_costs_at_most_twice_a_plain_copy(line):
+    text = text_of(line, MEGABYTE) if line in PATHOLOGICAL else (line * MEGABYTE)[:MEGABYTE]
+    assert calls_made(TextCallReader(TOOLS), text) <= 2 * calls_made(Copy(), text)

@@ -65,6 +65,7 @@ def command(question: tuple[str, ...], as_json: bool, yes: bool, verbose: bool, 
         return show_welcome(config)
     live = sys.stdout.isatty() and not options.no_stream
     printer = JsonPrinter() if as_json else Printer(live)
+    # A new message leaves an unfinished run behind: none of its calls runs again, so it may be another agent's.
     keeping, session = keeping_of(options, config, accept_changes=bool(text))
     if not text and not unfinished(keeping.store, session):
         raise click.UsageError("The last run of this session is over. Say what comes next.")

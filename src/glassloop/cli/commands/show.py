@@ -12,6 +12,7 @@ import click
 from glassloop.cli.failures import ANSWERED, color_of
 from glassloop.cli.keeping import folder, found, open_store
 from glassloop.cli.printing import COLORS, say
+from glassloop.cli.safe_text import wrapped
 from glassloop.cli.screen import Line
 from glassloop.cli.terminal import width_of_terminal
 from glassloop.core.errors import SessionError
@@ -77,11 +78,19 @@ def _write_rounds(rounds: Iterable[Round], *, wire: bool, whole: bool) -> None:
         run_id = one.run.run_id
         _write(round_lines(one, width, whole=whole))
         for exchange in one.exchanges if wire else ():
-            _write(wire_lines(exchange))
+            _write_whole(wire_lines(exchange))
 
 
 def _write(lines: Iterable[Line]) -> None:
-    """To stdout: here the lines are what was asked for."""
+    """To stdout, for here the lines are what was asked for; broken between words where that is a terminal."""
+    width = width_of_terminal(sys.stdout)
+    for line in lines:
+        text = "\n".join(wrapped(line.text, width)) if sys.stdout.isatty() else line.text
+        _write_whole([Line(text, line.style)])
+
+
+def _write_whole(lines: Iterable[Line]) -> None:
+    """To stdout as they are: what went over a wire is not laid out."""
     for line in lines:
         click.echo(click.style(line.text, **COLORS[line.style]), color=color_of(sys.stdout))  # type: ignore[arg-type]
 

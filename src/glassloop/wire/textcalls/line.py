@@ -9,12 +9,13 @@ _LONGEST_FENCE = 12
 
 
 class Line:
-    """Follows the text that is shown. Each character is looked at once, when somebody asks."""
+    """Follows `shown`, the pieces of text that are shown. Each character is looked at once, when somebody asks."""
 
-    __slots__ = ("_fence", "_head", "_last", "_lines", "_size", "_spaced", "_ticks", "_unread")
+    __slots__ = ("_fence", "_head", "_last", "_lines", "_read_to", "_shown", "_size", "_spaced", "_ticks")
 
-    def __init__(self) -> None:
-        self._unread: list[str] = []
+    def __init__(self, shown: list[str]) -> None:
+        self._shown = shown
+        self._read_to = 0
         self._fence = ""  # the marks that opened the code fence in which the text stands
         self._lines = 0  # lines with text so far
         self._size = 0
@@ -22,9 +23,6 @@ class Line:
         self._last = ""  # the last one
         self._spaced = False
         self._ticks = 0
-
-    def add(self, text: str) -> None:
-        self._unread.append(text)
 
     def end_lead(self) -> None:
         """What was said so far is more than a short line before a call."""
@@ -75,10 +73,13 @@ class Line:
         return self._spaced
 
     def _read(self) -> None:
-        if not self._unread:
+        if self._read_to == len(self._shown):
             return
-        first, *others = "".join(self._unread).split("\n")
-        self._unread.clear()
+        text = "".join(self._shown[self._read_to :])
+        self._read_to = len(self._shown)
+        first, *others = text.split("\n")
+        if self._lines > 1 and not any(fence in text for fence in _FENCES):
+            others = others[-1:]  # what stands on the lines between changes nothing
         self._add_to_line(first)
         for piece in others:
             self._end_line()

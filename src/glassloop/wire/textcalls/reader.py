@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from glassloop.core.entries import Mend, ToolCall
 from glassloop.core.tools import ToolSpec
@@ -43,20 +44,32 @@ _LONGEST_CONTROL_TOKEN = 60
 _BLANKS = re.compile(r"[ \t]*")
 
 
-def _trigger() -> re.Pattern[str]:
-    """What ends a stretch of plain text: a line break, and the first character of a marker or a control
-    token before one that may be its second, so that `<` and `[` in common text cost nothing."""
-    seconds: dict[str, set[str]] = {"<": set("|｜")}
-    for word in (*OPENERS, *_MESSAGES, *RESULT_OPENERS, *CLOSERS, *CONTROL_WORDS):
-        seconds.setdefault(word[0], set()).add(word[1])
-    pairs = (
-        f"{re.escape(first)}(?=[{re.escape(''.join(sorted(second)))}]|\\Z)"
-        for first, second in seconds.items()
-    )
-    return re.compile("|".join(("\n", *pairs)))
+_DECIDING = 5  # characters of a word that tell it from common text
 
 
-_TRIGGER = _trigger()
+def _any_of(words: Iterable[str]) -> str:
+    """A pattern for each of `words`, and for the beginning of one at the end of the text. A tree, so that a
+    character is compared once, however many words there are."""
+    tails: dict[str, list[str]] = {}
+    for word in words:
+        if not word:
+            return ""
+        tails.setdefault(word[0], []).append(word[1:])
+    branches = (re.escape(first) + _any_of(sorted(rest, key=len)) for first, rest in tails.items())
+    return "(?:" + "|".join((*branches, r"\Z")) + ")"
+
+
+@lru_cache(maxsize=32)
+def _trigger(lines: frozenset[str]) -> re.Pattern[str]:
+    """What ends a stretch of plain text: what may be a marker, a control token, or a line that begins with one of
+    `lines`. Nothing else does, so that `<`, `[` and the lines of common text cost nothing."""
+    markers = {"<|", "<｜", *OPENERS, *_MESSAGES, *RESULT_OPENERS, *CLOSERS, *CONTROL_WORDS}
+    starts: dict[str, set[str]] = {}
+    for word in markers:
+        starts.setdefault(word[0], set()).add(word[1:_DECIDING])
+    inside = (re.escape(first) + _any_of(sorted(rest, key=len)) for first, rest in sorted(starts.items()))
+    line = _any_of(sorted({"\n", *(word[:_DECIDING] for word in lines)}))
+    return re.compile("|".join((r"\n[ \t\r]{0,99}" + line, *inside)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,9 +106,10 @@ class TextCallReader:
         self._beginnings, self._line_words = (
             beginnings(self._tools.names) if tools or self._expected else ({}, _NOTHING)
         )
+        self._trigger = _trigger(frozenset(self._beginnings))
         self._source = Source()
-        self._line = Line()
         self._content: list[str] = []
+        self._line = Line(self._content)
         self._fresh: list[str] = []
         self._calls: list[ToolCall] = []
         self._mends: list[Mend] = []
@@ -104,22 +118,44 @@ class TextCallReader:
         self._messages = False  # the answer is written as messages, whose tokens may stand anywhere
         self._shown_opener = False  # an opener stands in the text, and so may its closer
         self._whole = ""  # the text of an accepted call that was the whole answer
-        self._idle = False
+        self._idle = False  # all that came was shown or is held here
+        self._held = ""
+        self._held_shown = 0  # characters of it: a line break is shown at once
+        self._new_line = False
         self._scan = self._read()
         next(self._scan)
 
     def feed(self, text: str) -> str:
         """Take more of the answer; returns what may be shown now."""
-        if self._idle and not _TRIGGER.search(text):
-            self._content.append(text)
-            self._line.add(text)
-            return text
-        self._source.add(text)
+        if self._idle:
+            text = self._held + text
+            found = self._trigger.search(text)
+            if found is None and not self._held:  # most of any answer
+                self._content.append(text)
+                return text
+            if found is None or found.end() == len(text):
+                return self._plain(text, found.start() if found else len(text))
+        self._wake(text)
         next(self._scan)
         return self._shown()
 
+    def _plain(self, text: str, end: int) -> str:
+        """Show text up to `end`, where something may begin that the next piece decides."""
+        new_line = text.startswith("\n", end)
+        shown = text[self._held_shown : end + new_line]
+        self._held, self._held_shown = text[end:], int(new_line)
+        if shown:
+            self._content.append(shown)
+        return shown
+
+    def _wake(self, text: str) -> None:
+        self._new_line = self._held_shown > 0
+        self._source.add(text[self._held_shown :])
+        self._held, self._held_shown = "", 0
+
     def finish(self, structured_calls: bool = False, *, cut_off: bool = False) -> TextCalls:
         """The answer is complete, or `cut_off`. With `structured_calls` beside the text, none is taken from it."""
+        self._wake(self._held)
         self._source.cut_off = cut_off
         self._source.ended = True
         next(self._scan, None)
@@ -141,7 +177,6 @@ class TextCallReader:
         if text:
             self._content.append(text)
             self._fresh.append(text)
-            self._line.add(text)
 
     def _done(self) -> bool:
         return self._source.ended and not self._source.left()
@@ -159,16 +194,18 @@ class TextCallReader:
         """Show text up to the end of the line, or up to and including a marker."""
         source = self._source
         while not self._done():
-            found = _TRIGGER.search(source.text, source.pos)
+            found = self._trigger.search(source.text, source.pos)
             if not found:
                 self._say(source.take(source.left()))
                 if not source.ended:
                     self._idle = True
                     yield
                     self._idle = False
+                    if self._new_line:
+                        return
                 continue
             self._say(source.take(found.start() - source.pos))
-            if found.group() == "\n":
+            if found.group().startswith("\n"):
                 self._say(source.take(1))
                 return
             if (yield from self._marker()):
