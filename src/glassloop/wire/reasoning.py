@@ -116,9 +116,14 @@ _FENCES = ("```", "~~~")
 _QUOTES = "`'\"“‘"
 
 
+def may_hold_thinking(text: str) -> bool:
+    """Whether there is anything in the text that could begin a tag."""
+    return "<" in text or "[" in text or "◁" in text
+
+
 def split_thinking(text: str) -> tuple[str, str, Mend | None]:
     """The reasoning and the rest of a content that may hold thinking blocks, with a mend if it did."""
-    if not any(start in text for start in _TAG_STARTS):
+    if not may_hold_thinking(text):
         return "", text, None
     splitter = ThinkSplitter()
     splitter.feed(text)
@@ -148,7 +153,7 @@ class ThinkSplitter:
 
     def feed(self, text: str) -> list[Delta]:
         """More content; the deltas that can be told apart by now."""
-        if not self._held and not self._skip_blanks and not any(start in text for start in _TAG_STARTS):
+        if not self._held and not self._skip_blanks and not may_hold_thinking(text):
             return self._emitted(text)
         return self._consume(self._held + text, final=False)
 
