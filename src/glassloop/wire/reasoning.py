@@ -33,8 +33,7 @@ _TEXT_KEYS = ("text", "thinking", "summary", "content", "reasoning", "value")
 def reasoning_of(message: Mapping[str, JSON]) -> tuple[str, str | None]:
     """A message's (or delta's) reasoning and the field that held it: "content" for thinking parts, None for none."""
     for field in REASONING_FIELDS:
-        value = message.get(field)
-        if value and (text := text_within(value)):
+        if field in message and (value := message[field]) and (text := text_within(value)):
             return text, field
     relayed = message.get("provider_specific_fields")
     if isinstance(relayed, dict) and (found := reasoning_of(relayed))[0]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from math import isfinite
 
 from glassloop.core.entries import JSON, Usage
@@ -33,19 +33,20 @@ _COSTS: tuple[_Path, ...] = (("cost",), ("cost", "total_cost"), ("total_cost",),
 
 def usage_object(body: Mapping[str, JSON]) -> Mapping[str, JSON] | None:
     """The object that holds the counts: of the body, a vendor's corner of it, a choice, or the body itself."""
-    for candidate in _places(body):
+    candidates = [body["usage"]] if "usage" in body else []
+    if "x_groq" in body:
+        candidates.append(_at(body, ("x_groq", "usage")))
+    choices = body.get("choices")
+    if isinstance(choices, list):
+        candidates += [
+            choice["usage"] for choice in choices if isinstance(choice, dict) and "usage" in choice
+        ]
+    if "prompt_eval_count" in body or "eval_count" in body:
+        candidates.append({key: body[key] for key in ("prompt_eval_count", "eval_count") if key in body})
+    for candidate in candidates:
         if isinstance(candidate, dict) and any(value is not None for value in candidate.values()):
             return candidate
     return None
-
-
-def _places(body: Mapping[str, JSON]) -> Iterator[JSON]:
-    yield body.get("usage")
-    yield _at(body, ("x_groq", "usage"))
-    choices = body.get("choices")
-    if isinstance(choices, list):
-        yield from (choice.get("usage") for choice in choices if isinstance(choice, dict))
-    yield {key: body[key] for key in ("prompt_eval_count", "eval_count") if key in body}
 
 
 def read_usage(counts: Mapping[str, JSON] | None) -> Usage:
