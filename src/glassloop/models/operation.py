@@ -149,11 +149,15 @@ class _Operation:
             back = self._encoder.names_back
             entries = self._request.entries
             used = {call.id for entry in entries if isinstance(entry, Reply) for call in entry.tool_calls}
-            named = [replace(call, name=back.get(call.name, call.name)) for call in calls]
+            named = [
+                call if back.get(call.name, call.name) == call.name else replace(call, name=back[call.name])
+                for call in calls
+            ]
             calls = with_unique_ids(named, len(entries), used)
-        elif reply.response_id:
+        response_id = reply.response_id or attempt.request_id
+        if response_id == reply.response_id and calls == reply.tool_calls:
             return reply
-        return replace(reply, tool_calls=calls, response_id=reply.response_id or attempt.request_id)
+        return replace(reply, tool_calls=calls, response_id=response_id)
 
     def _keep(self, partial: Reply | None) -> None:
         """Of all attempts that broke off, keep the longest text."""
