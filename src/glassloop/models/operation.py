@@ -93,8 +93,7 @@ class _Operation:
         body = encoder.encode(
             endpoint.model, request.entries, request.tools, request.settings, stream=streamed
         )
-        named = str if profile.text_tools else encoder.wire_name
-        tools = {named(tool.name): tool for tool in request.tools}
+        tools = encoder.offered(request.tools)
         self._question = Question(endpoint.url, endpoint.headers, body, tools, profile.tool_mode, streamed)
         return Attempt(endpoint.client, self._question, recorder)
 
