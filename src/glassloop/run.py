@@ -9,8 +9,8 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from contextlib import aclosing, asynccontextmanager, suppress
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import aclosing, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -92,8 +92,8 @@ class Driver:
     _open: dict[int, ToolCall] = field(default_factory=dict)
     _intended: dict[int, Effect] = field(default_factory=dict)
     _written: set[int] = field(default_factory=set)
-    _cancelled: bool = False
-    _interruptible: asyncio.Task[object] | None = None
+    cancelled: bool = False
+    interruptible: asyncio.Task[object] | None = None
 
     def __post_init__(self) -> None:
         """Take up where a run that is continued stood; its records have been fed to the controller."""
@@ -114,26 +114,13 @@ class Driver:
 
     def cancel(self) -> None:
         """Stop the effect that is going on, or the next one. What is being written down is never interrupted."""
-        if not self._cancelled:
-            self._cancelled = True
-            if self._interruptible is not None:
-                self._interruptible.cancel()
+        if not self.cancelled:
+            self.cancelled = True
+            if self.interruptible is not None:
+                self.interruptible.cancel()
 
-    def _is_cancelled(self) -> bool:
-        return self._cancelled
-
-    @asynccontextmanager
-    async def _effect(self) -> AsyncIterator[None]:
-        """What may be interrupted: waiting for a model, a tool or a person."""
-        if self._is_cancelled():
-            raise asyncio.CancelledError
-        self._interruptible = asyncio.current_task()
-        try:
-            yield
-        finally:
-            self._interruptible = None
-        if self._is_cancelled():
-            await asyncio.sleep(0)  # told from within: it is felt here, and not by what is written down next
+    def _effect(self) -> _Effect:
+        return _Effect(self)
 
     async def drive(self, task: User | None) -> None:
         """Run to the end. What went wrong is in `error`, how it ended in `finish`.
@@ -392,3 +379,22 @@ class Driver:
             await self.journal.commit(self.run_id, closed)
         for record in closed:
             self.controller.feed(record)
+
+
+class _Effect:
+    """What may be interrupted: waiting for a model, a tool or a person."""
+
+    __slots__ = ("_driver",)
+
+    def __init__(self, driver: Driver) -> None:
+        self._driver = driver
+
+    async def __aenter__(self) -> None:
+        if self._driver.cancelled:
+            raise asyncio.CancelledError
+        self._driver.interruptible = asyncio.current_task()
+
+    async def __aexit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        self._driver.interruptible = None
+        if error is None and self._driver.cancelled:
+            await asyncio.sleep(0)  # told from within: it is felt here, and not by what is written down next

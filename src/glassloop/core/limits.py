@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from glassloop.core.entries import Reply, Usage
 from glassloop.core.errors import ConfigError
@@ -53,7 +53,15 @@ class Spent:
     def after_reply(self, reply: Reply, cost: float | None, *, counts: bool) -> Spent:
         """With one more model call. `counts`: it was a round (an empty reply that is asked again is none)."""
         total = None if cost is None or self.cost is None else self.cost + cost
-        return replace(self, rounds=self.rounds + counts, usage=self.usage + reply.usage, cost=total)
+        return Spent(self.rounds + counts, self.calls, self.usage + reply.usage, total, self.seconds)
+
+    def after_calls(self, calls: int) -> Spent:
+        """With so many more tool calls."""
+        return Spent(self.rounds, self.calls + calls, self.usage, self.cost, self.seconds)
+
+    def after(self, seconds: float) -> Spent:
+        """So many seconds after the run began, or later where time is known to have gone on."""
+        return Spent(self.rounds, self.calls, self.usage, self.cost, max(self.seconds, seconds))
 
     @property
     def tokens(self) -> int:

@@ -86,7 +86,7 @@ class Loop:
         return self._step
 
     def feed(self, record: Record) -> None:
-        self.spent = replace(self.spent, seconds=max(self.spent.seconds, record.seconds))
+        self.spent = self.spent.after(record.seconds)
         match record.value:
             case System() | User() | Summary() as message:
                 self._on_message(message)
@@ -313,7 +313,7 @@ class Loop:
         turn = [(one.call, one.result) for one in self._turn if one.result]
         for _, each in turn:
             self._add(each)
-        self.spent = replace(self.spent, calls=self.spent.calls + sum(e.decided is None for e in self._turn))
+        self.spent = self.spent.after_calls(sum(e.decided is None for e in self._turn))
         self._turn = []
         self._after_turn(turn)
 

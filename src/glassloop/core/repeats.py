@@ -2,33 +2,36 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from dataclasses import dataclass, field
 
 from glassloop.core.entries import ToolCall, ToolResult
 
+Fingerprint = tuple[str, str, str, str]
 
-def fingerprint(call: ToolCall, result: ToolResult) -> str:
+
+def fingerprint(call: ToolCall, result: ToolResult) -> Fingerprint:
     """Name, canonical arguments and result. For a call that never could run, its problem stands for its arguments."""
     arguments = call.problem if call.problem else canonical(call)
-    text = "\x1f".join((call.name, arguments, result.state, result.text))
-    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+    return call.name, arguments, result.state, result.text
 
 
 def canonical(call: ToolCall) -> str:
     """The arguments as one text, whatever the order of keys and the spacing in which they came."""
     if call.arguments is None:
         return call.text
-    return json.dumps(call.arguments, sort_keys=True, ensure_ascii=False, separators=(",", ":"), default=str)
+    return _canonical(call.arguments)
+
+
+_canonical = json.JSONEncoder(sort_keys=True, ensure_ascii=False, separators=(",", ":"), default=str).encode
 
 
 @dataclass(slots=True)
 class Repeats:
     """Counts each fingerprint since anything new happened. A round that brings one new fingerprint starts afresh."""
 
-    counts: dict[str, int] = field(default_factory=dict)
-    seen: set[str] = field(default_factory=set)
+    counts: dict[Fingerprint, int] = field(default_factory=dict)
+    seen: set[Fingerprint] = field(default_factory=set)
 
     def add(self, turn: list[tuple[ToolCall, ToolResult]]) -> tuple[int, str]:
         """Take in a finished turn; give the highest count in it and the name of that call's tool."""

@@ -90,6 +90,9 @@ class Answer:
     async def drain(self, seconds: float) -> None:
         """After a stream's own end marker: wait briefly for the body's end, so that the connection can be reused."""
         try:
+            if self._response.content.at_eof():  # as nearly always: it came with the end marker
+                await self.read()
+                return
             async with asyncio.timeout(seconds):
                 while await self.read():
                     pass

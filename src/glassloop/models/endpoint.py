@@ -90,6 +90,7 @@ class Endpoint:
         self.model = model
         self.retries = retries
         self.streamed = stream
+        self._questions = endpoint_url(self.base_url, "/chat/completions")
         self.client = Client(deadlines=deadlines, verify=verify, ca=ca, proxy=proxy, limit=limit)
         self.headers = _headers(key, headers or {})
         self._secrets = [value for name, value in self.headers.items() if name.lower() in SECRET_HEADERS]
@@ -169,7 +170,7 @@ class Endpoint:
     @property
     def url(self) -> str:
         """Where questions go: to the base URL, or where it redirected them before."""
-        url = endpoint_url(self.base_url, "/chat/completions")
+        url = self._questions
         moved = self.learnt.url
         return moved if moved is not None and may_follow(url, moved) else url
 

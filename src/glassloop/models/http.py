@@ -42,6 +42,7 @@ class Client:
         self._sessions: dict[asyncio.AbstractEventLoop, aiohttp.ClientSession] = {}
         self._closers: dict[asyncio.AbstractEventLoop, AsyncGenerator[None, None]] = {}
         self._proxies: dict[str, dict[str, Any]] = {}
+        self._loopback: dict[str, bool] = {}
         # Holds the sessions, so that the garbage collector never meets an open one, and closes them with us.
         weakref.finalize(self, _close_all, self._sessions).atexit = False
 
@@ -55,7 +56,7 @@ class Client:
         """
         session, options = await self._session(), self._proxy_options(url)
         recorder.sent(method, url, masked_headers(headers), body or b"")
-        watch = HeadWatch(self._deadlines, loopback=is_loopback_host(host_of(url)))
+        watch = HeadWatch(self._deadlines, loopback=self._is_loopback(url))
         lost: EndpointError
         try:
             async with watch.timeout:
@@ -118,6 +119,12 @@ class Client:
             max_line_size=_HEADER_LIMIT,
             max_field_size=_HEADER_LIMIT,
         )
+
+    def _is_loopback(self, url: str) -> bool:
+        known = self._loopback.get(url)
+        if known is None:
+            known = self._loopback[url] = is_loopback_host(host_of(url))
+        return known
 
     def _proxy_options(self, url: str) -> dict[str, Any]:
         """What aiohttp is told of the proxy; the environment is read once per URL."""

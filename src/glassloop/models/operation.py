@@ -93,8 +93,7 @@ class _Operation:
         body = encoder.encode(
             endpoint.model, request.entries, request.tools, request.settings, stream=streamed
         )
-        named = str if profile.text_tools else encoder.wire_name
-        tools = {named(tool.name): tool for tool in request.tools}
+        tools = encoder.offered(request.tools)
         self._question = Question(endpoint.url, endpoint.headers, body, tools, profile.tool_mode, streamed)
         return Attempt(endpoint.client, self._question, recorder)
 
@@ -149,11 +148,15 @@ class _Operation:
             back = self._encoder.names_back
             entries = self._request.entries
             used = {call.id for entry in entries if isinstance(entry, Reply) for call in entry.tool_calls}
-            named = [replace(call, name=back.get(call.name, call.name)) for call in calls]
+            named = [
+                call if back.get(call.name, call.name) == call.name else replace(call, name=back[call.name])
+                for call in calls
+            ]
             calls = with_unique_ids(named, len(entries), used)
-        elif reply.response_id:
+        response_id = reply.response_id or attempt.request_id
+        if response_id == reply.response_id and calls == reply.tool_calls:
             return reply
-        return replace(reply, tool_calls=calls, response_id=reply.response_id or attempt.request_id)
+        return replace(reply, tool_calls=calls, response_id=response_id)
 
     def _keep(self, partial: Reply | None) -> None:
         """Of all attempts that broke off, keep the longest text."""

@@ -8,7 +8,7 @@ from functools import cache
 from typing import Any
 
 from glassloop.core.entries import JSON, ToolCall
-from glassloop.tools.coerce import Fitting
+from glassloop.tools.coerce import Fitting, is_as_declared
 from glassloop.tools.values import number_literals, read_json
 from glassloop.tools.wording import expected, shorten
 
@@ -43,6 +43,8 @@ class Fitted:
 
 def fit_arguments(call: ToolCall, name: str, schema: Mapping[str, Any]) -> Fitted:
     """Fit a call's arguments to the schema of the tool `name`, inside a wrapper if the model sent one."""
+    if is_as_declared(call.arguments, schema):
+        return Fitted(dict(call.arguments or {}))
     sent: Any = _as_object(call.arguments) if call.arguments else {}
     if sent is None:
         return Fitted({}, (f"expected an object, you sent {shorten(call.arguments)}",))

@@ -42,6 +42,34 @@ _MAX_DEPTH = 100
 _NOTHING: tuple[JSON, ...] = (None, "", {}, [])
 
 
+_WORDS = frozenset(("title", "description", "default", "examples"))
+"""Keywords that say nothing about which values fit."""
+_PLAIN_OBJECT = _WORDS | {"type", "properties", "required", "additionalProperties"}
+_PLAIN_VALUE = _WORDS | {"type"}
+_TYPES: Mapping[type, tuple[str, ...]] = {
+    str: ("string",),
+    bool: ("boolean",),
+    int: ("integer", "number"),
+    float: ("number",),
+}
+
+
+def is_as_declared(sent: JSON, schema: Mapping[str, Any]) -> bool:
+    """Whether plain values were sent exactly as declared, as they almost always are: nothing is then to be fitted."""
+    if type(sent) is not dict or not schema.keys() <= _PLAIN_OBJECT:
+        return False
+    properties = schema.get("properties", {})
+    for name, value in sent.items():
+        part = properties.get(name)
+        if type(part) is not dict or not part.keys() <= _PLAIN_VALUE:
+            return False
+        if part.get("type") not in _TYPES.get(type(value), ()):
+            return False
+        if type(value) is str and without_surrogates(value) != value:
+            return False
+    return sent.keys() >= set(schema.get("required", ()))
+
+
 @dataclass(slots=True)
 class Fitting:
     """One attempt to fit a value. `problems` says what does not fit, `changes` what was coerced.

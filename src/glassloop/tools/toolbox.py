@@ -8,19 +8,21 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from time import monotonic
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 from glassloop.core.entries import Part, ResultState, Text, ToolCall, ToolResult
 from glassloop.core.errors import ToolDefinitionError
 from glassloop.core.tools import ToolSpec, Verdict
 from glassloop.tools.approval import Policy, Ruling, by_tool_and_origin, question, visible
-from glassloop.tools.calls import explain, first_few, fit_arguments
+from glassloop.tools.calls import Fitted, explain, first_few, fit_arguments
 from glassloop.tools.context import ToolContext
 from glassloop.tools.output import Spill, capped, parts_from, text_of_error
 from glassloop.tools.running import Raised, Returned, run
 from glassloop.tools.schema import BadArguments
 from glassloop.tools.tool import Tool, as_tool
 from glassloop.tools.wording import nearest
+
+Outcome = Literal["ready", "problem", "ask"]
 
 _NAME_SHOWN = 80
 
@@ -91,18 +93,24 @@ class Toolbox:
             return Verdict(call, "problem", text=call.problem)
         if tool is None:
             return Verdict(call, "problem", text=self._no_such_tool(call.name))
-        verdict = Verdict(call, "problem", effect=tool.effect, tool_hash=tool.hash)
+        fitted = Fitted({})
+        values: Mapping[str, Any] = {}
         try:
             fitted = fit_arguments(call, tool.name, tool.parameters)
-            verdict = replace(verdict, arguments=fitted.arguments)
-            problems, values = fitted.problems, {} if fitted.problems else tool.bind(fitted.arguments)
+            problems = fitted.problems
+            values = {} if problems else tool.bind(fitted.arguments)
         except BadArguments as bad:
             problems = tuple(bad.problems)
         except Exception as error:  # a validator of the user's own, or a schema that is none
             problems = (text_of_error(error),)
+        bound: _Bound | None = None
         if problems:
-            return replace(verdict, text=explain(tool.name, problems, tool.parameters))
-        return self._ruled(replace(verdict, bound=_Bound(tool, values)), tool, fitted.changes)
+            outcome: Outcome = "problem"
+            text = explain(tool.name, problems, tool.parameters)
+        else:
+            outcome, text = self._ruled(tool, fitted)
+            bound = _Bound(tool, values) if outcome != "problem" else None
+        return Verdict(call, outcome, fitted.arguments, tool.effect, text, tool.hash, bound)
 
     async def execute(self, verdict: Verdict, context: ToolContext) -> ToolResult:
         """Run the call, time it and cap what it says. Failures of any kind are results."""
@@ -114,18 +122,19 @@ class Toolbox:
             parts, state = (Text(text_of_error(error)),), "error"
         return ToolResult(call.id, call.name, parts, state, monotonic() - started)
 
-    def _ruled(self, verdict: Verdict, tool: Tool, changes: tuple[str, ...]) -> Verdict:
+    def _ruled(self, tool: Tool, fitted: Fitted) -> tuple[Outcome, str]:
+        """What the policy says of a call whose arguments fit, and the verdict's text for it."""
         try:
-            ruling = self._policy(tool, verdict.arguments)
+            ruling = self._policy(tool, fitted.arguments)
         except Exception as error:  # a rule that cannot be computed must not let the call through
             ruling = Ruling("ask", f"its approval rule failed with {text_of_error(error)}")
         match ruling.outcome:
             case "deny":
                 reason = f": {ruling.reason}" if ruling.reason else ""
-                return replace(verdict, bound=None, text=f"`{tool.name}` is not allowed here{reason}")
+                return "problem", f"`{tool.name}` is not allowed here{reason}"
             case "ask":
-                return replace(verdict, outcome="ask", text=question(tool, verdict.arguments, ruling.reason))
-        return replace(verdict, outcome="ready", text="; ".join(first_few(changes)))
+                return "ask", question(tool, fitted.arguments, ruling.reason)
+        return "ready", "; ".join(first_few(fitted.changes))
 
     def _no_such_tool(self, name: str) -> str:
         available = ", ".join(self._tools) or "none"

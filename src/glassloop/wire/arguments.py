@@ -40,6 +40,42 @@ def read_arguments(
     `schema` is the tool's parameters and `name` the tool's name: they decide what a wrapper is, and
     keep a number's own text where a string is declared.
     """
+    plain = plain_object(raw, schema) if schema is not None else None
+    return Arguments(plain) if plain is not None else by_ladder(raw, schema, name)
+
+
+def plain_object(raw: JSON, schema: Mapping[str, JSON]) -> Mapping[str, JSON] | None:
+    """The object of arguments in which there is nothing to mend, as they almost always are; None for all others.
+
+    What could hold a deviation (an escape that may be half of a surrogate pair, deep nesting, a number where
+    no number is declared, a wrapper) is not looked at twice but left to the ladder.
+    """
+    if not isinstance(raw, str) or not raw.startswith("{") or "\\u" in raw or strictjson.has_surrogates(raw):
+        return None
+    try:
+        value: dict[str, JSON] = strictjson.parse(raw)
+    except ValueError:
+        return None
+    declared = _properties(schema)
+    for key, item in value.items():
+        part = declared.get(key)
+        kind = _PLAIN_TYPES.get(type(item))
+        if kind is None or type(part) is not dict or part.get("type") not in kind:
+            return None
+    return value
+
+
+_PLAIN_TYPES: Mapping[type, tuple[str, ...]] = {
+    str: ("string",),
+    bool: ("boolean",),
+    int: ("integer", "number"),
+    float: ("number",),
+}
+"""Types of values that are as declared by any of these JSON Schema types."""
+
+
+def by_ladder(raw: JSON, schema: Mapping[str, JSON] | None, name: str | None) -> Arguments:
+    """The whole ladder."""
     try:
         if isinstance(raw, str):
             read = _from_text(strictjson.without_surrogates(raw), schema)
@@ -77,7 +113,7 @@ def _from_text(text: str, schema: Mapping[str, JSON] | None) -> Arguments:
         if not value:
             return Arguments({}, mends=tuple(mends))
     result = _as_object(value)
-    return replace(result, mends=(*mends, *result.mends))
+    return replace(result, mends=(*mends, *result.mends)) if mends else result
 
 
 def _is_structured(text: JSON) -> bool:

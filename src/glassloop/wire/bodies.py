@@ -71,12 +71,15 @@ _CHOICE_KEYS = ("message", "delta", "text", "finish_reason", "index")
 
 def error_in(body: Mapping[str, JSON]) -> bool:
     """Whether the object reports an error, in any of the shapes in which endpoints do."""
-    if _means_error(body.get("error")) or _means_error(body.get("errors")):
+    if ("error" in body and _means_error(body["error"])) or (
+        "errors" in body and _means_error(body["errors"])
+    ):
         return True
     choices = body.get("choices")
     if choices:
         return isinstance(choices, list) and any(
-            isinstance(choice, dict) and _means_error(choice.get("error")) for choice in choices
+            isinstance(choice, dict) and "error" in choice and _means_error(choice["error"])
+            for choice in choices
         )
     status = body.get("base_resp")
     if isinstance(status, dict) and status.get("status_code"):

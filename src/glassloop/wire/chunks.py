@@ -59,7 +59,7 @@ class Chunks:
     def __init__(self, tools: Mapping[str, ToolSpec], tool_mode: str) -> None:
         self._tools = tools
         self._tool_mode = tool_mode
-        self._shown = Shown(tools, tool_mode)
+        self._shown: Shown | None = None  # made when there is something to show: most replies are calls alone
         self._choices: dict[int, _Choice] = {}
         self._leader: _Choice | None = None  # the one whose content is shown
         self._plain: Mapping[str, list[str]] = {}  # texts of the first choice, to which ordinary chunks add
@@ -101,7 +101,7 @@ class Chunks:
             chunk = self._whole_object(data)
             field = "" if chunk is None or name else self._plain_field(chunk)
             if run and field != run_field:
-                deltas += self._show(run_field, run)
+                deltas += self._show(run_field, "".join(run))
                 run = []
             if field:
                 run_field = field
@@ -110,7 +110,7 @@ class Chunks:
             for obj in self._objects(name, data) if chunk is None else (chunk,):
                 self._object(name, obj, deltas)
         if run:
-            deltas += self._show(run_field, run)
+            deltas += self._show(run_field, "".join(run))
         return coalesced(deltas)
 
     def read_list(self, chunks: list[JSON]) -> list[Delta]:
@@ -126,13 +126,15 @@ class Chunks:
         deltas: list[Delta] = []
         for choice in self._choices.values():
             self._merge(choice, choice.increments.rest(), deltas)
+        if self._shown is None:
+            return deltas
         return deltas + self._shown.finish(
             any(choice.message.has_calls() for choice in self._choices.values())
         )
 
-    def _show(self, field: str, texts: list[str]) -> list[Delta]:
-        text = "".join(texts)
-        return self._shown.content(text) if field == "content" else self._shown.reasoning(text)
+    def _show(self, field: str, text: str) -> list[Delta]:
+        shown = self._shown = self._shown or Shown(self._tools, self._tool_mode)
+        return shown.content(text) if field == "content" else shown.reasoning(text)
 
     def _whole_object(self, data: str) -> dict[str, JSON] | None:
         """The one object that the data is, read the quick way. None for anything else."""
@@ -231,9 +233,9 @@ class Chunks:
         if self._leader is None and text:
             self._leader = state
         if reasoning and self._leader in (None, state):
-            deltas += self._shown.reasoning(reasoning)
+            deltas += self._show("reasoning", reasoning)
         if text and self._leader is state:
-            deltas += self._shown.content(text)
+            deltas += self._show("content", text)
         if self._leader not in (None, self._choices.get(0)):
             self._plain = {}
         elif state is self._choices.get(0):

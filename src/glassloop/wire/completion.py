@@ -22,6 +22,7 @@ from glassloop.wire.bodies import (
 )
 from glassloop.wire.calls import blocked, call_items, is_call_part, read_calls
 from glassloop.wire.finish import FinishKind, finish_of
+from glassloop.wire.ordinary import ordinary_reply
 from glassloop.wire.reasoning import is_thinking_part, reasoning_of, split_thinking, text_within
 from glassloop.wire.textcalls import TextCallReader, TextCalls
 from glassloop.wire.usage import read_cost, read_usage, usage_object
@@ -58,6 +59,12 @@ def read_json_body(text: str, tools: Mapping[str, ToolSpec], *, tool_mode: str) 
 
 def read_completion(obj: JSON, tools: Mapping[str, ToolSpec], *, tool_mode: str) -> Reply | Failure:
     """Read a completion object. An error object or missing choices decide before anything else."""
+    reply = ordinary_reply(obj, tools, tool_mode)
+    return reply if reply is not None else read_any_completion(obj, tools, tool_mode=tool_mode)
+
+
+def read_any_completion(obj: JSON, tools: Mapping[str, ToolSpec], *, tool_mode: str) -> Reply | Failure:
+    """Read a completion object of any shape; of an ordinary one this comes to what `ordinary_reply` gives."""
     body = unwrapped(obj)
     failed = error_in(body)
     choices = choices_of(body)
@@ -195,6 +202,8 @@ def _text_calls(
     content: str, tools: Mapping[str, ToolSpec], tool_mode: str, *, structured: bool, cut_off: bool
 ) -> TextCalls:
     """The calls written in a whole text, and the text without them."""
+    if not content:
+        return TextCalls("", "", (), ())
     reader = TextCallReader(tools, tool_mode)
     reader.feed(content)
     return reader.finish(structured, cut_off=cut_off)

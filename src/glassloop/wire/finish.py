@@ -27,10 +27,15 @@ _FINISH_KINDS: Sequence[tuple[FinishKind, Sequence[str]]] = (
 )
 """Parts of the words that endpoints use, since each has its own. The first kind that matches decides."""
 
+_ORDINARY = frozenset(("stop", "tool_calls"))
+"""Words that say nothing, by far the most common ones."""
+
 
 def finish_kind(reason: str | None) -> FinishKind:
     """What a finish reason means for the turn: most say nothing that its body does not say."""
-    word = (reason or "").lower().replace("-", "_").replace(" ", "_")
+    if not reason or reason in _ORDINARY:
+        return "unclear"
+    word = reason.lower().replace("-", "_").replace(" ", "_")
     for kind, marks in _FINISH_KINDS:
         if any(mark in word for mark in marks):
             return kind

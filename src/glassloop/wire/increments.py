@@ -70,7 +70,7 @@ class Increments:
         new = {
             field: self._texts.setdefault(field, _Text()).add(text)
             for field in _FIELDS
-            if isinstance(text := delta.get(field), str) and text
+            if field in delta and isinstance(text := delta[field], str) and text
         }
         return {**delta, **new} if any(new[field] is not delta[field] for field in new) else delta
 

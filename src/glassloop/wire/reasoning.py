@@ -33,8 +33,7 @@ _TEXT_KEYS = ("text", "thinking", "summary", "content", "reasoning", "value")
 def reasoning_of(message: Mapping[str, JSON]) -> tuple[str, str | None]:
     """A message's (or delta's) reasoning and the field that held it: "content" for thinking parts, None for none."""
     for field in REASONING_FIELDS:
-        value = message.get(field)
-        if value and (text := text_within(value)):
+        if field in message and (value := message[field]) and (text := text_within(value)):
             return text, field
     relayed = message.get("provider_specific_fields")
     if isinstance(relayed, dict) and (found := reasoning_of(relayed))[0]:
@@ -116,9 +115,14 @@ _FENCES = ("```", "~~~")
 _QUOTES = "`'\"“‘"
 
 
+def may_hold_thinking(text: str) -> bool:
+    """Whether there is anything in the text that could begin a tag."""
+    return "<" in text or "[" in text or "◁" in text
+
+
 def split_thinking(text: str) -> tuple[str, str, Mend | None]:
     """The reasoning and the rest of a content that may hold thinking blocks, with a mend if it did."""
-    if not any(start in text for start in _TAG_STARTS):
+    if not may_hold_thinking(text):
         return "", text, None
     splitter = ThinkSplitter()
     splitter.feed(text)
@@ -148,7 +152,7 @@ class ThinkSplitter:
 
     def feed(self, text: str) -> list[Delta]:
         """More content; the deltas that can be told apart by now."""
-        if not self._held and not self._skip_blanks and not any(start in text for start in _TAG_STARTS):
+        if not self._held and not self._skip_blanks and not may_hold_thinking(text):
             return self._emitted(text)
         return self._consume(self._held + text, final=False)
 

@@ -52,11 +52,21 @@ class Encoder:
         self._groups: _ByIdentity[Entry, _Encoded] = _ByIdentity()
         self._histories: _ByIdentity[Entry, _Encoded] = _ByIdentity()
         self._tools: _ByIdentity[ToolSpec, bytes] = _ByIdentity()
+        # Of the last request, since an agent's tools are the very same tuple from one request to the next.
+        self._joined: tuple[Sequence[ToolSpec], bytes] = ((), b"")
+        self._offered: tuple[Sequence[ToolSpec], Mapping[str, ToolSpec]] = ((), {})
         self._instructions: weakref.WeakValueDictionary[str, System] = weakref.WeakValueDictionary()
 
     def wire_name(self, name: str) -> str:
         """A tool's name as this endpoint is told it."""
         return wire_name(name, self.profile.names)
+
+    def offered(self, tools: tuple[ToolSpec, ...]) -> Mapping[str, ToolSpec]:
+        """The tools by the names under which a reply may call them: their real ones where they are told in text."""
+        if tools is not self._offered[0]:
+            named = str if self.profile.text_tools else self.wire_name
+            self._offered = tools, {named(tool.name): tool for tool in tools}
+        return self._offered[1]
 
     def encode(
         self,
@@ -76,13 +86,15 @@ class Encoder:
         if not tools and self.profile.calls_need_tools:
             tools = _of_past_calls(entries)
             settings = {**settings, "tool_choice": "none"}
-        self.names_back.update((self.wire_name(tool.name), tool.name) for tool in tools)
+        if tools is not self._joined[0]:
+            self.names_back.update((self.wire_name(tool.name), tool.name) for tool in tools)
+            self._joined = tools, b",".join(map(self._tool, tools))
         native = bool(tools) and not self.profile.text_tools
         streamed = self.profile.streams(stream, tools=bool(tools))
         fields = request_fields(settings, self.profile, tools=native, stream=streamed)
         head = encoded({"model": model, **fields})[:-1]
         if native:
-            head += b',"tools":[' + b",".join(map(self._tool, tools)) + b"]"
+            head += b',"tools":[' + self._joined[1] + b"]"
         return b"".join((head, b',"messages":[', *self._messages(entries, tools), b"]}"))
 
     def _tool(self, tool: ToolSpec) -> bytes:

@@ -33,11 +33,16 @@ _COSTS: tuple[_Path, ...] = (("cost",), ("cost", "total_cost"), ("total_cost",),
 
 def usage_object(body: Mapping[str, JSON]) -> Mapping[str, JSON] | None:
     """The object that holds the counts: of the body, a vendor's corner of it, a choice, or the body itself."""
-    candidates = [body.get("usage"), _at(body, ("x_groq", "usage"))]
+    candidates = [body["usage"]] if "usage" in body else []
+    if "x_groq" in body:
+        candidates.append(_at(body, ("x_groq", "usage")))
     choices = body.get("choices")
     if isinstance(choices, list):
-        candidates += [choice.get("usage") for choice in choices if isinstance(choice, dict)]
-    candidates.append({key: body[key] for key in ("prompt_eval_count", "eval_count") if key in body})
+        candidates += [
+            choice["usage"] for choice in choices if isinstance(choice, dict) and "usage" in choice
+        ]
+    if "prompt_eval_count" in body or "eval_count" in body:
+        candidates.append({key: body[key] for key in ("prompt_eval_count", "eval_count") if key in body})
     for candidate in candidates:
         if isinstance(candidate, dict) and any(value is not None for value in candidate.values()):
             return candidate
@@ -48,23 +53,19 @@ def read_usage(counts: Mapping[str, JSON] | None) -> Usage:
     """The counts that an endpoint reported; what it did not report stays None."""
     if not counts:
         return Usage()
-    return Usage(**{name: _first_count(counts, paths) for name, paths in _COUNTS.items()})
+    numbers = {name: _first_number(counts, paths) for name, paths in _COUNTS.items()}
+    return Usage(**{name: None if number is None else int(number) for name, number in numbers.items()})
 
 
 def read_cost(counts: Mapping[str, JSON] | None) -> float | None:
     """The cost in US dollars, where the endpoint reports one."""
-    for path in _COSTS if counts else ():
-        number = _number(_at(counts, path))
-        if number is not None:
-            return number
-    return None
+    return _first_number(counts or {}, _COSTS)
 
 
-def _first_count(counts: Mapping[str, JSON], paths: tuple[_Path, ...]) -> int | None:
+def _first_number(counts: Mapping[str, JSON], paths: tuple[_Path, ...]) -> float | None:
     for path in paths:
-        number = _number(_at(counts, path))
-        if number is not None:
-            return int(number)
+        if path[0] in counts and (number := _number(_at(counts, path))) is not None:
+            return number
     return None
 
 

@@ -1,0 +1,106 @@
+"""The most ordinary completion, read in few steps: one choice, text or standard calls of known tools, nothing else.
+
+Almost every reply is one. Whatever deviates in any way is left to `completion`, which gives the same `Reply`
+for these: this module decides nothing of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from glassloop.core.entries import JSON, Mend, Reply, ToolCall
+from glassloop.core.tools import ToolSpec
+from glassloop.wire.arguments import read_arguments
+from glassloop.wire.reasoning import may_hold_thinking
+from glassloop.wire.strictjson import has_surrogates
+from glassloop.wire.textcalls import TextCalls, find_calls
+from glassloop.wire.usage import read_cost, read_usage, usage_object
+
+_BODY = frozenset(
+    ("id", "object", "created", "model", "choices", "usage", "system_fingerprint", "service_tier", "provider")
+)
+_CHOICE = frozenset(("index", "message", "finish_reason", "logprobs", "native_finish_reason"))
+_MESSAGE = frozenset(("role", "content", "tool_calls"))
+_CALL = frozenset(("id", "type", "function"))
+_FUNCTION = frozenset(("name", "arguments"))
+_FINISHES = ("stop", "tool_calls")
+_NO_TEXT = TextCalls("", "", (), ())
+
+
+def ordinary_reply(body: JSON, tools: Mapping[str, ToolSpec], tool_mode: str) -> Reply | None:
+    """The reply of a completion that deviates in nothing, None for any other."""
+    choice = _only_choice(body)
+    if choice is None:
+        return None
+    message = choice["message"]
+    content = message.get("content")
+    if content is None:
+        content = ""
+    if type(content) is not str or may_hold_thinking(content) or has_surrogates(content):
+        return None
+    calls: list[ToolCall] = []
+    mends: tuple[Mend, ...] = ()
+    for item in message.get("tool_calls") or ():
+        read = _call(item, tools)
+        if read is None:
+            return None
+        calls.append(read[0])
+        mends += read[1]
+    found = find_calls(content, tools, tool_mode) if content else _NO_TEXT
+    if found.content != content or found.calls or found.mends or found.reasoning:
+        return None
+    counts = usage_object(body)
+    model, response_id = body.get("model"), body.get("id")
+    return Reply(
+        text=content,
+        tool_calls=tuple(calls),
+        finish_reason=choice["finish_reason"],
+        usage=read_usage(counts),
+        cost=read_cost(counts),
+        mends=mends,
+        raw=message,
+        model=model if type(model) is str and model else None,
+        response_id=response_id if type(response_id) is str and response_id else None,
+    )
+
+
+def _only_choice(body: JSON) -> Mapping[str, Any] | None:
+    """The one choice, if it and its message hold what everybody's do and nothing that says more."""
+    if type(body) is not dict or not body.keys() <= _BODY:
+        return None
+    choices = body.get("choices")
+    if type(choices) is not list or len(choices) != 1:
+        return None
+    choice = choices[0]
+    if type(choice) is not dict or not choice.keys() <= _CHOICE:
+        return None
+    if choice.get("finish_reason") not in _FINISHES:
+        return None
+    if choice.get("native_finish_reason") not in (None, *_FINISHES):
+        return None
+    message = choice.get("message")
+    if type(message) is not dict or message.get("role") != "assistant":
+        return None
+    for field, value in message.items():
+        if field not in _MESSAGE and (value or not field.isascii()):
+            return None
+    return choice if type(message.get("tool_calls")) in (list, type(None)) else None
+
+
+def _call(item: JSON, tools: Mapping[str, ToolSpec]) -> tuple[ToolCall, tuple[Mend, ...]] | None:
+    """A call in the standard shape of a tool that exists."""
+    if type(item) is not dict or not item.keys() <= _CALL or item.get("type", "function") != "function":
+        return None
+    function = item.get("function")
+    if type(function) is not dict or not function.keys() <= _FUNCTION:
+        return None
+    call_id, name, text = item.get("id"), function.get("name"), function.get("arguments")
+    if type(call_id) is not str or type(name) is not str or name not in tools or type(text) is not str:
+        return None
+    if has_surrogates(call_id) or has_surrogates(text):
+        return None
+    read = read_arguments(text, tools[name].parameters, name=name)
+    if read.value is None:
+        return None
+    return ToolCall(call_id, name, read.value, text, read.problem), read.mends

@@ -1,0 +1,160 @@
+"""The short ways for ordinary replies and arguments come to what the general ways come to."""
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+from tests.wire.reading import TOOLS
+
+from glassloop.wire.arguments import by_ladder, plain_object, read_arguments
+from glassloop.wire.completion import read_any_completion
+from glassloop.wire.ordinary import ordinary_reply
+
+CALL = {
+    "id": "call_1",
+    "type": "function",
+    "function": {"name": "get_weather", "arguments": '{"city": "Oslo"}'},
+}
+
+_ODD = st.one_of(
+    st.none(), st.booleans(), st.integers(-2, 3), st.just([]), st.just({}), st.just([{}]), st.just({"a": "b"})
+)
+_WORDS = st.sampled_from(
+    ("", "Hello.", "你好", "a\nb", "<think>x</think>y", "[TOOL_CALLS]", "half \ud83d", '{"city": "Oslo"}', "get_weather",
+     "```json\n{}\n```", 'Action: get_weather\nAction Input: {"city": "Oslo"}', "error", "stop", "length")
+)  # fmt: skip
+_VALUES = st.one_of(_WORDS, _ODD)
+_ARGUMENTS = st.one_of(
+    st.sampled_from(
+        ('{"city": "Oslo"}', "{}", "", '{"city": 7}', '{"city": "\\ud83d"}', '{"city": "Oslo"', "null",
+         '{"city": "a", "city": "b"}', ' {"city": "東京"} ', '{"arguments": {"city": "Oslo"}}')
+    ),
+    _VALUES,
+)  # fmt: skip
+
+
+def _mostly(ordinary: Any, otherwise: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
+    return st.integers(0, 9).flatmap(lambda drawn: otherwise if drawn == 9 else st.just(ordinary))
+
+
+def _objects(ordinary: dict[str, st.SearchStrategy[Any]], more: tuple[str, ...]) -> st.SearchStrategy[Any]:
+    """Objects of these fields, with some left out and sometimes one more."""
+    fields = st.fixed_dictionaries(ordinary)
+    gone = _mostly(None, st.sampled_from(tuple(ordinary)))
+    extra = _mostly({}, st.dictionaries(st.sampled_from(more), _VALUES, max_size=1))
+    return st.builds(
+        lambda fields, gone, extra: {key: fields[key] for key in fields if key != gone} | extra,
+        fields, gone, extra,
+    )  # fmt: skip
+
+
+_CALLS = _objects(
+    {
+        "id": _mostly("call_1", _VALUES),
+        "type": _mostly("function", _VALUES),
+        "function": _objects(
+            {"name": _mostly("get_weather", _VALUES), "arguments": _ARGUMENTS}, ("parameters", "input")
+        ),
+    },
+    ("index", "extra_content", "name"),
+)
+_MESSAGES = _objects(
+    {
+        "role": _mostly("assistant", _VALUES),
+        "content": st.one_of(st.none(), _VALUES),
+        "tool_calls": st.one_of(st.lists(_CALLS, max_size=2), _mostly([CALL], _VALUES)),
+    },
+    ("refusal", "reasoning_content", "audio", "function_call", "annotations", "\ud83d"),
+)
+_CHOICES = _objects(
+    {
+        "index": _mostly(0, _VALUES),
+        "message": _MESSAGES,
+        "finish_reason": _mostly("tool_calls", _VALUES),
+    },
+    ("native_finish_reason", "error", "tool_calls", "usage", "text", "delta"),
+)
+_BODIES = _objects(
+    {
+        "id": _mostly("chatcmpl-1", _VALUES),
+        "model": _mostly("some-model", _VALUES),
+        "choices": st.integers(0, 9).flatmap(
+            lambda drawn: st.lists(_CHOICES, max_size=2) if drawn == 9 else st.tuples(_CHOICES).map(list)
+        ),
+        "usage": st.one_of(
+            _VALUES, st.fixed_dictionaries({"prompt_tokens": _VALUES, "completion_tokens": _VALUES, "cost": _ODD})
+        ),
+    },
+    ("error", "errors", "data", "x_groq", "base_resp"),
+)  # fmt: skip
+
+
+@given(_BODIES, st.sampled_from(("native", "hermes")))
+def test_an_ordinary_reply_is_what_the_general_way_reads(body: Any, tool_mode: str) -> None:
+    reply = ordinary_reply(body, TOOLS, tool_mode)
+    assert reply is None or reply == read_any_completion(body, TOOLS, tool_mode=tool_mode)
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        {"content": "Hello."},
+        {"content": None, "tool_calls": [CALL]},
+        {"content": "", "tool_calls": [CALL, {**CALL, "id": "call_2"}]},
+        {"content": "我先看看。", "tool_calls": [CALL], "refusal": None, "annotations": []},
+    ],
+)
+@pytest.mark.parametrize("finish", ["stop", "tool_calls"])
+def test_what_almost_every_reply_looks_like_takes_the_short_way(message: Any, finish: str) -> None:
+    choice = {"index": 0, "message": {"role": "assistant", **message}, "finish_reason": finish}
+    body = {"id": "chatcmpl-1", "choices": [choice], "usage": {"prompt_tokens": 3}}
+    reply = ordinary_reply(body, TOOLS, "native")
+    assert reply is not None
+    assert reply == read_any_completion(body, TOOLS, tool_mode="native")
+
+
+_SCHEMA = {
+    "type": "object",
+    "properties": {
+        "text": {"type": "string"},
+        "count": {"type": "integer"},
+        "share": {"type": "number"},
+        "flag": {"type": "boolean"},
+        "any": {},
+        "list": {"type": "array", "items": {"type": "string"}},
+        "maybe": {"type": ["string", "null"]},
+    },
+}
+_LEAVES = st.one_of(st.text(max_size=5), st.integers(), st.floats(), st.booleans(), st.none())
+_NAMES = st.sampled_from((*_SCHEMA["properties"], "arguments", "other", "\ud83d"))
+_TREES = st.recursive(
+    _LEAVES, lambda inner: st.lists(inner, max_size=2) | st.dictionaries(_NAMES, inner, max_size=2)
+)
+_OBJECTS = st.dictionaries(_NAMES, _LEAVES | _TREES, max_size=4)
+_TEXTS = st.one_of(
+    st.builds(lambda value, escaped: json.dumps(value, ensure_ascii=escaped), _OBJECTS, st.booleans()),
+    st.builds(lambda value, cut: json.dumps(value)[:cut], _OBJECTS, st.integers(0, 40)),
+    st.builds(lambda one, other: f"{json.dumps(one)[:-1]},{json.dumps(other)[1:]}", _OBJECTS, _OBJECTS),
+)  # fmt: skip
+
+
+@given(_TEXTS)
+@example('{"text": 1.50}')
+@example('{"count": 1e999}')
+@example('{"count": NaN}')
+@example('{"text": "a\nb"}')
+@example(f'{{"count": {"9" * 5000}}}')
+@example('{"text": "\\ud83d"}')
+def test_plain_arguments_are_what_the_ladder_reads(text: str) -> None:
+    plain = plain_object(text, _SCHEMA)
+    if plain is None:
+        assert repr(read_arguments(text, _SCHEMA)) == repr(by_ladder(text, _SCHEMA, None))
+    else:
+        assert (plain, ()) == (by_ladder(text, _SCHEMA, None).value, by_ladder(text, _SCHEMA, None).mends)
+
+
+def test_plain_arguments_take_the_short_way() -> None:
+    sent = {"text": "東京", "count": 3, "share": 1.5, "flag": True}
+    assert plain_object(json.dumps(sent, ensure_ascii=False), _SCHEMA) == sent
