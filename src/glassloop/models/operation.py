@@ -15,6 +15,7 @@ from glassloop.core.entries import Mend, Reply
 from glassloop.core.errors import (
     ConnectionLost,
     ContentFiltered,
+    ContextOverflow,
     EndpointError,
     RequestRejected,
 )
@@ -35,6 +36,7 @@ from glassloop.models.outcomes import (
 )
 from glassloop.models.patience import Patience
 from glassloop.models.profiles import Learnt, lesson
+from glassloop.models.window import context_window
 from glassloop.wire.names import with_unique_ids
 from glassloop.wire.rejection import Adapt, Judgement, Overflow, Raise, Retry, Salvage, Sent, judge
 from glassloop.wire.textcalls import find_calls
@@ -57,7 +59,11 @@ async def answer(endpoint: Endpoint, request: ModelRequest, recorder: Recorder) 
                     yield delta
         finally:
             attempt.close()
-        step = operation.next_step(attempt)
+        try:
+            step = operation.next_step(attempt)
+        except ContextOverflow as overflow:
+            await operation.learn_window(overflow)
+            raise
         for event in operation.events():
             yield event
         if isinstance(step, Reply):
@@ -157,6 +163,16 @@ class _Operation:
         if response_id == reply.response_id and calls == reply.tool_calls:
             return reply
         return replace(reply, tool_calls=calls, response_id=response_id)
+
+    async def learn_window(self, overflow: ContextOverflow) -> None:
+        """Keep how large the window is: from the refusal, from what is known, or from the server itself."""
+        endpoint = self._endpoint
+        known = overflow.window or endpoint.profile.context_window
+        overflow.window = known or await context_window(endpoint)
+        if overflow.window:
+            change = Learnt({"context_window": overflow.window})
+            words = f"the context window is {overflow.window} tokens"
+            endpoint.learn(lesson("context_window", words, overflow.provider_text), change)
 
     def _keep(self, partial: Reply | None) -> None:
         """Of all attempts that broke off, keep the longest text."""

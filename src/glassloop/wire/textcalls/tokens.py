@@ -33,7 +33,7 @@ class Opener:
 
 
 def _deepseek(*words: str) -> tuple[str, ...]:
-    """`<｜tool▁calls▁begin｜>` in each spelling of bar and underscore (U+2581, which some tokenizers decode to a blank)."""
+    """`<｜tool▁calls▁begin｜>` in each spelling of bar and underscore (U+2581, for some tokenizers a blank)."""
     return tuple(f"<{bar}{word.replace(' ', line)}{bar}>" for word in words for bar in BARS for line in "▁_ ")
 
 
@@ -131,7 +131,8 @@ CLOSERS = (
     *dict.fromkeys(CALL_TAGS.values()),
     "</tool_call>", "</tool_calls>", "<|/tool_call|>", "<|/tool_calls|>", "</function_call>", "</TOOLCALL>",
     "</tool>", "</toolcall>", "</tools>", "</tool_use>", "</tool-use>", "</tool_code>", "</JSON>",
-    "<|tools_suffix|>", "[/TOOL_CALLS]", "[/TOOL_CALL]", "[END_TOOL_REQUEST]", "<|python_end|>", "<|tool_call_end|>", "<|END_ACTION|>", "<|action_end|>",
+    "<|tools_suffix|>", "[/TOOL_CALLS]", "[/TOOL_CALL]", "[END_TOOL_REQUEST]",
+    "<|python_end|>", "<|tool_call_end|>", "<|END_ACTION|>", "<|action_end|>",
     "</longcat_tool_call>", "</seed:tool_call>", "</minimax:tool_call>", "<|tool_calls_section_end|>",
     "<|tool_call_section_end|>", "<tool_call|>", "<end_function_call>", "</function_calls>", "<|eom_id|>",
     "<|eot_id|>", "<|call|>", "<|end_message|>", *(f"</{space}:function_calls>" for space in NAMESPACES),
@@ -180,6 +181,7 @@ OWN_ROLES = frozenset(("", "assistant", "model", "ai"))
 
 RESULT_OPENERS = (
     "<tool_response>", "<|tool_response>", "<start_function_response>", "<function_results>", "[TOOL_RESULTS]",
-    "<TOOL_RESPONSE>", "<tool_result>", "```tool_output", "<|tool_response|>", *_deepseek("tool outputs begin", "tool output begin"),
+    "<TOOL_RESPONSE>", "<tool_result>", "```tool_output", "<|tool_response|>",
+    *_deepseek("tool outputs begin", "tool output begin"),
 )  # fmt: skip
 """What begins a tool's result. Behind a call in the same answer, a model has made that result up."""
