@@ -159,14 +159,17 @@ def test_a_wrong_path_says_what_to_check(llama: Peer, stream: bool) -> None:
 def test_runs_of_one_endpoint_share_a_connection_for_as_long_as_the_server_keeps_it(
     llama: Peer, stream: bool
 ) -> None:
-    """It hangs up after every stream, though its header promises to keep the connection."""
+    """It hangs up after every stream, though its header promises to keep the connection.
+
+    A question that is asked in that very moment meets the dying connection, and is asked once more.
+    """
 
     async def two_runs(root: str) -> None:
         endpoint = llama.endpoint(base_url=f"{root}/v1", stream=stream)
         for task in ("Say hello.", "Say goodbye."):
             ran = await run(endpoint, task, close=False, settings={**GREEDY, "max_tokens": 8})
             assert ran.result.text
-            assert [(r.reason, r.attempt) for r in ran.of(Retrying)] == []
+            assert all("hung up before it answered" in retry.reason for retry in ran.of(Retrying))
         await endpoint.close()
 
     with Relay(llama.root) as relay:

@@ -111,6 +111,16 @@ READ = {
     'react: an object in brackets': ('Action: get_weather({"city": "Oslo"})', '', [OSLO]),
     "react: the paper's brackets": ('Thought: easy\nAction: get_weather[Oslo]\nObservation: sunny', '', [OSLO]),
     'react: a string for the only required argument': ('Action: get_weather\nAction Input: "Oslo"', '', [OSLO]),
+    "a line of many blanks first": (
+        'Here.\n' + " " * 150 + '{"name": "list_cities", "arguments": {}}',
+        "Here.",
+        [CITIES],
+    ),
+    "a wide blank and Windows line ends": (
+        'Here.\r\n\u3000{"name": "list_cities", "arguments": {}}\r\n',
+        "Here.",
+        [CITIES],
+    ),
     "an invented result": ('<tool_call>{"name": "list_cities", "arguments": {}}</tool_call>\n<tool_response>\n["Oslo"]\n</tool_response>\nThere is Oslo.', "", [CITIES]),
     "an invented turn": ("It is 4.<|im_end|>\n<|im_start|>user\nAnd 3+3?<|im_end|>", "It is 4.", []),
     "end tokens only": ("It is 4.<end_of_turn>\n<eos>", "It is 4.", []),

@@ -68,7 +68,9 @@ def command(question: tuple[str, ...], as_json: bool, yes: bool, verbose: bool, 
     # A new message leaves an unfinished run behind: none of its calls runs again, so it may be another agent's.
     keeping, session = keeping_of(options, config, accept_changes=bool(text))
     if not text and not unfinished(keeping.store, session):
-        raise click.UsageError("The last run of this session is over. Say what comes next.")
+        raise click.UsageError(
+            "This session has no run that broke off with something to do. Say what comes next."
+        )
     asker = Asker(yes=yes)
     agent = agent_of(options, config, approve=asker, keeping=keeping)
     try:

@@ -1,4 +1,4 @@
-"""The messages of Functionary v2 (its prompt template v2): sender, recipient and content, each behind a token."""
+"""The messages of Functionary v2 (its prompt template v2): sender, recipient, content, each behind a token."""
 
 from __future__ import annotations
 

@@ -44,6 +44,7 @@ _LONGEST_CONTROL_TOKEN = 60
 _BLANKS = re.compile(r"[ \t]*")
 
 
+_LONGEST_HELD = 99
 _DECIDING = 5  # characters of a word that tell it from common text
 
 
@@ -69,7 +70,7 @@ def _trigger(lines: frozenset[str]) -> re.Pattern[str]:
         starts.setdefault(word[0], set()).add(word[1:_DECIDING])
     inside = (re.escape(first) + _any_of(sorted(rest, key=len)) for first, rest in sorted(starts.items()))
     line = _any_of(sorted({"\n", *(word[:_DECIDING] for word in lines)}))
-    return re.compile("|".join((r"\n[ \t\r]{0,99}" + line, *inside)))
+    return re.compile("|".join((r"\n[^\S\n]*" + line, *inside)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,8 +134,9 @@ class TextCallReader:
             if found is None and not self._held:  # most of any answer
                 self._content.append(text)
                 return text
-            if found is None or found.end() == len(text):
-                return self._plain(text, found.start() if found else len(text))
+            start = found.start() if found else len(text)
+            if found is None or (found.end() == len(text) and len(text) - start < _LONGEST_HELD):
+                return self._plain(text, start)
         self._wake(text)
         next(self._scan)
         return self._shown()
