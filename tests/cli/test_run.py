@@ -325,7 +325,11 @@ def test_an_ollama_that_runs_is_offered_with_its_models_and_a_key_with_its_provi
 
 
 def test_the_version_comes_without_the_heavy_libraries(tmp_path: Path) -> None:
-    probe = "import sys; sys.argv = ['glassloop', '--version']; from glassloop.cli.main import main; main(); print(sorted(sys.modules))"
+    probe = (
+        "import atexit, sys; sys.argv = ['glassloop', '--version']; "
+        "atexit.register(lambda: print(sorted(sys.modules))); "
+        "from glassloop.cli.main import main; main()"
+    )
     done = subprocess.run(
         [PROGRAM[0], "-c", probe],
         env=environment(tmp_path),

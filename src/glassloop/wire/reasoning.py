@@ -147,6 +147,7 @@ class ThinkSplitter:
         self._reasoning: list[str] = []
         self._texts: list[str] = []
         self._demoted: list[str] = []  # text that a closing tag without an opening one made reasoning
+        self._demoted_at = 0  # where in the reasoning it stands
         self._mentioned_on = -1  # the line on which an opening tag stood in quotes
         self._line = _LineState()
 
@@ -163,11 +164,9 @@ class ThinkSplitter:
     def result(self) -> tuple[str, str, Mend | None]:
         """Reasoning and text of all that was fed, after `finish`."""
         if self._demoted and not "".join(self._texts).strip():
-            self._reasoning, self._texts, self._demoted = (
-                self._reasoning[: -len(self._demoted)],
-                self._demoted,
-                [],
-            )
+            start, end = self._demoted_at, self._demoted_at + len(self._demoted)
+            del self._reasoning[start:end]
+            self._texts, self._demoted = self._demoted, []
         reasoning, text = "".join(self._reasoning), "".join(self._texts)
         if not self._blocks and not self._thinking:
             return "", text, None
@@ -208,7 +207,7 @@ class ThinkSplitter:
                 self._thinking = True
             case "closer":
                 if self._blocks:  # the model went on thinking after a block, or closed its answer
-                    self._demoted = self._texts
+                    self._demoted, self._demoted_at = self._texts, len(self._reasoning)
                 self._blocks += 1
                 self._reasoning, self._texts = [*self._reasoning, *self._texts], []
                 self._skip_blanks = True

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 
 from glassloop.core.entries import Mend, ToolCall
 from glassloop.core.tools import ToolSpec
@@ -28,6 +27,7 @@ from glassloop.wire.textcalls.tokens import (
     RESULT_OPENERS,
     ROLES,
 )
+from glassloop.wire.textcalls.trigger import trigger
 from glassloop.wire.textcalls.whole import Begins, beginnings
 
 _MESSAGES = {
@@ -45,32 +45,6 @@ _BLANKS = re.compile(r"[ \t]*")
 
 
 _LONGEST_HELD = 99
-_DECIDING = 5  # characters of a word that tell it from common text
-
-
-def _any_of(words: Iterable[str]) -> str:
-    """A pattern for each of `words`, and for the beginning of one at the end of the text. A tree, so that a
-    character is compared once, however many words there are."""
-    tails: dict[str, list[str]] = {}
-    for word in words:
-        if not word:
-            return ""
-        tails.setdefault(word[0], []).append(word[1:])
-    branches = (re.escape(first) + _any_of(sorted(rest, key=len)) for first, rest in tails.items())
-    return "(?:" + "|".join((*branches, r"\Z")) + ")"
-
-
-@lru_cache(maxsize=32)
-def _trigger(lines: frozenset[str]) -> re.Pattern[str]:
-    """What ends a stretch of plain text: what may be a marker, a control token, or a line that begins with one of
-    `lines`. Nothing else does, so that `<`, `[` and the lines of common text cost nothing."""
-    markers = {"<|", "<｜", *OPENERS, *_MESSAGES, *RESULT_OPENERS, *CLOSERS, *CONTROL_WORDS}
-    starts: dict[str, set[str]] = {}
-    for word in markers:
-        starts.setdefault(word[0], set()).add(word[1:_DECIDING])
-    inside = (re.escape(first) + _any_of(sorted(rest, key=len)) for first, rest in sorted(starts.items()))
-    line = _any_of(sorted({"\n", *(word[:_DECIDING] for word in lines)}))
-    return re.compile("|".join((r"\n[^\S\n]*" + line, *inside)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +81,7 @@ class TextCallReader:
         self._beginnings, self._line_words = (
             beginnings(self._tools.names) if tools or self._expected else ({}, _NOTHING)
         )
-        self._trigger = _trigger(frozenset(self._beginnings))
+        self._trigger = trigger(frozenset(self._beginnings), tuple(_MESSAGES))
         self._source = Source()
         self._content: list[str] = []
         self._line = Line(self._content)
