@@ -177,7 +177,8 @@ FILES = ["x.log", "keep.log", "sub/x.log", "top.txt", "sub/top.txt", "build/a", 
 @settings(max_examples=15)
 @given(st.lists(st.sampled_from(RULES), min_size=1, max_size=6))
 def test_what_is_ignored_is_what_git_ignores(lines: list[str]) -> None:
-    assert shutil.which("git"), "git is needed for the comparison"
+    if not shutil.which("git"):
+        pytest.skip("git is not installed, and it is what this is compared with")
     rules = rules_of("\n".join(lines), ())
     ours = {file for file in FILES if _ignored(rules, tuple(file.split("/")))}
     with tempfile.TemporaryDirectory() as folder:
