@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 
 REFUSED = (
-    r"(?:not\s+(?:currently\s+|yet\s+)?(?:a\s+)?(?:trained|designed|able|supported|permitted|allowed|enabled|available|implemented|valid"
+    r"(?:not\s+(?:currently\s+|yet\s+)?(?:a\s+)?(?:trained|designed|able|capable|supported|permitted|allowed|enabled|available|implemented|valid"
     r"|recogni[sz]ed|compatible|accepted|defined|expected|one\s+of|known)|unsupported|unknown|unrecogni[sz]ed|unexpected"
     r"|extra\s+(?:inputs?|fields?|keys?|param\w*)|extra_forbidden|forbidden|invalid|illegal|prohibited|incompatible"
     r"|(?:do|does|did|is|are|can|could|must|may|should)(?:n't|\s+not|not)\s+(?:\w+\s+)?(?:support|allow|accept|permit"
     r"|recogni[sz]e|have|handle|be|exist|contain)\w*|additional\s+propert\w+|no\s+such|cannot|can't|disabled|unavailable"
+    r"|only\s+(?:supported|available|offered)\s+(?:by|with|on|for|in)\b"
     r"|deprecated|removed|no\s+longer|no\s+endpoints?\s+found|不支持|无效|非法|未知|不允许|不合法|错误)"
 )
 """Word class of refusal: unsupported, unknown, extra, invalid, …"""
