@@ -98,7 +98,7 @@ def test_nothing_outside_the_project_and_its_own_tmp_can_be_written(project: Pat
 
 @needs_bubblewrap
 def test_its_own_tmp_is_empty_and_limited(project: Path) -> None:
-    ended = inside(project, "find /tmp -type f; df --output=size -B1 /tmp /dev/shm")
+    ended = inside(project, "find /tmp -xdev -type f; df --output=size -B1 /tmp /dev/shm")
     assert ended.output.split()[1:] == [str(1 << 30)] * 2
 
 
