@@ -1,14 +1,17 @@
-"""Reading calls that are written as text: CPU for a megabyte of prose, and of prose with calls."""
+"""Calls that are written as text: CPU to read a megabyte of prose and of calls, and what describing tools costs."""
 
 from __future__ import annotations
 
+import json
 import statistics
 import time
 
 from table import Outcome, Size, main
 
+from glassloop.core.tokens import estimate
 from glassloop.core.tools import ToolSpec
-from glassloop.wire.textcalls import TextCallReader
+from glassloop.tools.builtin import load
+from glassloop.wire.textcalls import FAMILIES, TextCallReader, render_tools
 
 _TOOLS = {
     "add": ToolSpec("add", "Add two numbers.", {"type": "object", "properties": {"a": {"type": "integer"}}})
@@ -35,7 +38,21 @@ def run(size: Size) -> Outcome:
                 "max": max(times),
             }
             lines.append(f"  {label + ', ' + how:52} {statistics.median(times):10,.1f} ms a MB")
+    for label, tokens in _prompt_tokens().items():
+        figures[f"tokens for three tools, {label}"] = {"median": tokens, "min": tokens, "max": tokens}
+        lines.append(f"  {'three tools described, ' + label:52} {tokens:10,} tokens (estimated)")
     return Outcome("textcalls", ("glassloop",), figures, tuple(lines))
+
+
+def _prompt_tokens() -> dict[str, int]:
+    """Estimated tokens that three ready-made tools take, as the native `tools` field and in each text family."""
+    specs = [tool.spec for tool in load("basics")]
+    functions = [
+        {"name": one.name, "description": one.description, "parameters": one.parameters} for one in specs
+    ]
+    native = [{"type": "function", "function": each} for each in functions]
+    tokens = {"native": estimate(json.dumps(native, ensure_ascii=False, separators=(",", ":")))}
+    return tokens | {family: estimate(render_tools(family, specs)) for family in FAMILIES}
 
 
 def _milliseconds_per_mb(text: str, step: int) -> float:

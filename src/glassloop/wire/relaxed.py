@@ -94,9 +94,22 @@ def python_literal(text: str) -> JSON:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # a wrong escape in a literal is not this program's fault
             tree = ast.parse(text.strip(), mode="eval")
+        _refuse_glued_strings(text.strip())
         return _literal(tree.body)
     except (SyntaxError, RecursionError, MemoryError) as error:
         raise ValueError(str(error)) from None
+
+
+def _refuse_glued_strings(text: str) -> None:
+    """Python joins two strings side by side; here a comma is missing, and what was meant would be a guess."""
+    import tokenize
+
+    before = None
+    for token in tokenize.generate_tokens(iter(text.splitlines(keepends=True)).__next__):
+        if token.type not in (tokenize.NL, tokenize.NEWLINE, tokenize.COMMENT):
+            if token.type == before == tokenize.STRING:
+                raise ValueError("two strings without a comma between them")
+            before = token.type
 
 
 READERS: Sequence[tuple[str, Callable[[str], JSON]]] = (
