@@ -10,7 +10,7 @@ import click
 
 from glassloop.cli.failures import color_of
 from glassloop.cli.keeping import Keeping
-from glassloop.cli.printing import COLORS
+from glassloop.cli.printing import painted
 from glassloop.cli.screen import Line, call_text
 from glassloop.core.entries import Entry, Reply, ToolCall, ToolResult
 from glassloop.core.tools import ToolSpec
@@ -65,5 +65,4 @@ def open_calls(entries: Sequence[Entry]) -> list[ToolCall]:
 def say_whole(lines: Iterable[Line]) -> None:
     """Write lines to stderr without breaking them: a command that a terminal wraps can still be copied."""
     for line in lines:
-        styled = click.style(line.text, **COLORS[line.style])  # type: ignore[arg-type]
-        click.echo(styled, err=True, color=color_of(sys.stderr))
+        click.echo(painted(line.text, line.style), err=True, color=color_of(sys.stderr))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import IO
+from typing import IO, Any
 
 import click
 
@@ -28,9 +28,9 @@ from glassloop.core.events import (
     Warned,
 )
 
-__all__ = ["COLORS", "JsonPrinter", "Printer", "announce", "say", "say_skipped", "width_of_terminal"]
+__all__ = ["JsonPrinter", "Printer", "announce", "painted", "say", "say_skipped", "width_of_terminal"]
 
-COLORS: dict[Style, dict[str, str | bool]] = {
+_COLORS: dict[Style, dict[str, Any]] = {
     "plain": {},
     "quiet": {"dim": True},
     "call": {"fg": "cyan"},
@@ -41,10 +41,15 @@ COLORS: dict[Style, dict[str, str | bool]] = {
 }
 
 
+def painted(text: str, style: Style) -> str:
+    """Text in the colours of a style; `click.echo` takes them out again where no colour is wanted."""
+    return click.style(text, **_COLORS[style])
+
+
 def say(line: Line) -> None:
     """Write a line to stderr, wrapped if a terminal is too narrow for it."""
     for text in for_stderr(line.text):
-        click.echo(click.style(text, **COLORS[line.style]), err=True, color=color_of(sys.stderr))  # type: ignore[arg-type]
+        click.echo(painted(text, line.style), err=True, color=color_of(sys.stderr))
 
 
 def announce(config: Config, *, verbose: bool = False) -> None:

@@ -11,7 +11,7 @@ import click
 
 from glassloop.cli.failures import ANSWERED, color_of
 from glassloop.cli.keeping import folder, found, open_store
-from glassloop.cli.printing import COLORS, say
+from glassloop.cli.printing import painted, say
 from glassloop.cli.safe_text import wrapped
 from glassloop.cli.screen import Line
 from glassloop.cli.terminal import width_of_terminal
@@ -92,7 +92,7 @@ def _write(lines: Iterable[Line]) -> None:
 def _write_whole(lines: Iterable[Line]) -> None:
     """To stdout as they are: what went over a wire is not laid out."""
     for line in lines:
-        click.echo(click.style(line.text, **COLORS[line.style]), color=color_of(sys.stdout))  # type: ignore[arg-type]
+        click.echo(painted(line.text, line.style), color=color_of(sys.stdout))
 
 
 def _print_curl(exchanges: list[Exchange]) -> int:
