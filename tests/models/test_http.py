@@ -20,9 +20,11 @@ from glassloop.core.recording import NoRecorder
 from glassloop.models.deadlines import Deadlines, Retries
 from glassloop.models.decoding import BadCoding, Decoder, TooLarge
 from glassloop.models.endpoint import Endpoint
+from glassloop.models.http import DEFAULT_LIMIT
 from glassloop.models.model import ModelRequest
 from glassloop.models.proxies import proxy_for
 from glassloop.models.urls import is_loopback_host, is_private_host, may_follow, normal_base_url
+from glassloop.testing.rawhttp import read_request
 from glassloop.testing.server import ChatServer, Raw, events, says
 
 BODY = json.dumps(says("fine").as_json("m")).encode()
@@ -94,6 +96,16 @@ def test_an_endless_body_is_refused_at_the_limit(stream):
     assert "larger than the limit" in str(said.error)
 
 
+@pytest.mark.parametrize("coding", ["identity", "gzip"])
+def test_a_body_beyond_64_mb_is_refused_where_no_other_limit_is_set(coding):
+    body = b"{" + b" " * (DEFAULT_LIMIT + 1)
+    sent = gzip.compress(body, 1) if coding == "gzip" else body
+    said, requests = heard([Raw([sent], headers={"content-encoding": coding})])
+    assert DEFAULT_LIMIT == 64 * 1024 * 1024
+    assert "larger than the limit" in str(said.error)
+    assert len(requests) == 1
+
+
 REFUSED_CODINGS = {
     "two names": ({"content-encoding": "gzip, gzip"}, gzip.compress(gzip.compress(BODY))),
     "twice under one name": ({"content-encoding": "gzip"}, gzip.compress(gzip.compress(BODY))),
@@ -148,6 +160,9 @@ NO_HTTP = {
     "negative length": b"HTTP/1.1 200 OK\r\ncontent-length: -1\r\n\r\n{}",
     "no HTTP at all": b"SSH-2.0-OpenSSH_9.2\r\n\r\n",
     "a header without end": b"HTTP/1.1 200 OK\r\nx: " + b"a" * 200_000 + b"\r\n\r\n{}",
+    "headers without end": b"HTTP/1.1 200 OK\r\n"
+    + b"".join(b"x-%d: a\r\n" % n for n in range(20_000))
+    + b"\r\n{}",
     "nothing": b"",
     "too short": b"HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\n{}",
 }
@@ -493,3 +508,89 @@ def test_a_connection_that_the_server_closed_meanwhile_is_replaced():
             return heard
 
     assert [each.kinds for each in asyncio.run(story())] == [["Reply"]] * 3
+
+
+class Hanging:
+    """A server whose kept connections die: the second request on a connection is read and then hung up on."""
+
+    def __init__(self, *, fresh_too: bool = False) -> None:
+        self.requests = 0
+        self.connections = 0
+        self._fresh_too = fresh_too
+        self._handlers: list[asyncio.Task] = []
+
+    async def handle(self, reader, writer) -> None:
+        self._handlers.append(asyncio.current_task())
+        self.connections += 1
+        with contextlib.suppress(OSError):
+            await self._answer(reader, writer)
+        writer.close()
+        with contextlib.suppress(OSError):
+            await writer.wait_closed()
+
+    async def _answer(self, reader, writer) -> None:
+        if await read_request(reader) is None:
+            return
+        self.requests += 1
+        if self._fresh_too and self.connections > 1:
+            return
+        body = json.dumps(says("fine").as_json("m")).encode()
+        writer.write(b"HTTP/1.1 200 OK\r\ncontent-length: %d\r\n\r\n%s" % (len(body), body))
+        await writer.drain()
+        if await read_request(reader) is not None:
+            self.requests += 1
+
+    async def asked(self, times: int, recorder=None, **options):
+        server = await asyncio.start_server(self.handle, "127.0.0.1", 0)
+        async with server:
+            base_url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1"
+            endpoint = quick(None, base_url=base_url, stream=False, **options)
+            heard = [await ask(endpoint, recorder=recorder) for _ in range(times)]
+            await endpoint.close()
+            await asyncio.gather(*self._handlers)
+        return heard
+
+
+def test_a_kept_connection_that_dies_before_its_first_byte_is_replaced_at_once():
+    server = Hanging()
+    heard = asyncio.run(server.asked(3, retries=Retries(attempts=0)))
+    assert [each.kinds for each in heard] == [["Reply"]] * 3
+    assert (server.requests, server.connections) == (5, 3)
+
+
+def test_a_new_connection_that_dies_is_a_failure_like_any_other():
+    server = Hanging(fresh_too=True)
+    first, second = asyncio.run(server.asked(2, retries=Retries(attempts=1, base=0.001)))
+    assert first.kinds == ["Reply"]
+    assert second.kinds == ["Retrying"]
+    assert isinstance(second.error, ConnectionLost)
+    assert (server.requests, server.connections) == (4, 3)
+
+
+def test_the_recorder_sees_each_time_that_a_request_went_out():
+    class Kept(NoRecorder):
+        def __init__(self):
+            self.seen = []
+
+        def sent(self, method, url, headers, body):
+            self.seen.append("sent")
+
+        def ended(self, error=None):
+            self.seen.append(error)
+
+    recorder = Kept()
+    asyncio.run(Hanging().asked(2, recorder))
+    seen = recorder.seen
+    assert seen[:3] == ["sent", None, "sent"]
+    assert "kept connection" in seen[3]
+    assert seen[4:] == ["sent", None]
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost"])
+def test_that_nothing_listens_is_said_in_the_systems_words(host):
+    """`localhost` may be several addresses, of which asyncio makes one long line."""
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+    said = asyncio.run(ask(Endpoint(f"http://{host}:{port}/v1", "m", retries=Retries(attempts=0))))
+    assert isinstance(said.error, ConnectionLost)
+    assert f"{host} could not be reached (Connection refused)" in str(said.error)

@@ -79,9 +79,11 @@ BROKEN = {
 async def asked(first: bytes, *, stream: bool):
     """What one question brings whose first answer is these bytes, and in how many requests."""
     requests = 0
+    handlers = []
 
     async def connected(reader, writer):
         nonlocal requests
+        handlers.append(asyncio.current_task())
         while await read_request(reader) is not None:
             requests += 1
             writer.write(first if requests == 1 else answer(BODY))
@@ -96,6 +98,7 @@ async def asked(first: bytes, *, stream: bool):
         endpoint = Endpoint(f"http://127.0.0.1:{port}/v1", "m", retries=QUICK, stream=stream)
         heard = await ask(endpoint)
         await endpoint.close()
+        await asyncio.gather(*handlers)
     return heard, requests
 
 

@@ -113,7 +113,7 @@ def _command_path(error: click.UsageError) -> str:
 def _told(error: errors.GlassloopError) -> str:
     """The message; where a known local server is not running, how it is started in place of a general hint."""
     text = str(error)
-    if not isinstance(error, errors.ConnectionLost) or "Cannot connect to host" not in text:
+    if not isinstance(error, errors.ConnectionLost) or "could not be reached" not in text:
         return text
     hint = start_hint(error.url)
     return text.replace(error.hint, hint) if hint and error.hint else text

@@ -5,20 +5,11 @@ from __future__ import annotations
 import re
 import shutil
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-_Reworded = tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]]
-
-
-def _reason(found: re.Match[str]) -> str:
-    """Why a connection failed, as the system says it; that nothing listens there is plain from the rest."""
-    said = found.group(1)
-    return "" if "Connect call failed" in said else f" ({said})"
-
-
-_REWORDED: Sequence[_Reworded] = (
-    (re.compile(r" \(Cannot connect to host [^\[]*\[(.*)\]\)"), _reason),
+_REWORDED: Sequence[tuple[re.Pattern[str], str]] = (
+    (re.compile(r" \(Connection refused\)"), ""),  # that nothing listens there is plain from the rest
     (re.compile(r" \((?:Deadlines|Retries)\.\w+\)"), ""),
     (re.compile(r"\bthe ([\d.]+ s) of (?:Deadlines|Retries)\.\w+"), r"\1"),
     (re.compile(r", or allow a longer wait\."), ", or choose another model with -m."),

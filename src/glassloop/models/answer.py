@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
-from typing import Any
-
-import aiohttp
-from aiohttp import hdrs
+from collections.abc import Callable, Mapping
 
 from glassloop.core.errors import ConnectionLost, EndpointError, StreamStalled
 from glassloop.core.recording import Recorder
+from glassloop.models.connection import BadHttp, Connection, HungUp
 from glassloop.models.decoding import BadCoding, Decoder, TooLarge
 from glassloop.models.watch import BodyWatch
 
@@ -23,11 +20,12 @@ class Answer:
     """
 
     __slots__ = (
+        "_closed",
+        "_connection",
         "_decoder",
         "_ended",
-        "_protocol",
         "_recorder",
-        "_response",
+        "_release",
         "_watch",
         "headers",
         "status",
@@ -35,19 +33,24 @@ class Answer:
     )
 
     def __init__(
-        self, response: aiohttp.ClientResponse, watch: BodyWatch, recorder: Recorder, limit: int, url: str
+        self,
+        connection: Connection,
+        release: Callable[[], None],
+        watch: BodyWatch,
+        recorder: Recorder,
+        *,
+        limit: int,
+        url: str,
     ) -> None:
-        self.status = response.status
-        self.headers: Mapping[str, str] = response.headers
+        self.status = connection.status
+        self.headers: Mapping[str, str] = connection.headers
         self.url = url
-        self._response = response
-        # Only a body that ends with its connection can be mistaken for whole after a reset.
-        until_eof = response.content_length is None and hdrs.TRANSFER_ENCODING not in response.headers
-        self._protocol: Any = response.connection.protocol if until_eof and response.connection else None
+        self._connection = connection
+        self._release = release
         self._watch = watch
         self._recorder = recorder
-        self._ended = False
-        self._decoder = Decoder(response.headers.get(hdrs.CONTENT_ENCODING, ""), limit)
+        self._ended = self._closed = False
+        self._decoder = Decoder(connection.headers.get("content-encoding", ""), limit)
 
     async def read(self) -> bytes:
         """More of the body, decoded; b"" at its end.
@@ -58,11 +61,12 @@ class Answer:
         while not self._ended:
             self._watch.begin()
             try:
-                data = await self._response.content.readany()
-            except aiohttp.ClientError as error:
+                data = await self._connection.read()
+            except (HungUp, BadHttp) as error:
                 lost = ConnectionLost("The endpoint hung up before its answer was complete", url=self.url)
                 raise self._broken(lost) from error
             except StreamStalled as error:
+                error.url = self.url
                 raise self._broken(error) from None
             finally:
                 self._watch.end()
@@ -90,7 +94,7 @@ class Answer:
     async def drain(self, seconds: float) -> None:
         """After a stream's own end marker: wait briefly for the body's end, so that the connection can be reused."""
         try:
-            if self._response.content.at_eof():  # as nearly always: it came with the end marker
+            if self._connection.at_end:  # as nearly always: it came with the end marker
                 await self.read()
                 return
             async with asyncio.timeout(seconds):
@@ -104,8 +108,7 @@ class Answer:
         if not self._ended:
             self._ended = True
             self._recorder.ended("closed before its end")
-        if not self._response.closed:
-            self._response.close()
+        self._let_go()
 
     def _decoded(self, data: bytes) -> bytes:
         try:
@@ -119,22 +122,23 @@ class Answer:
 
     def _last(self) -> bytes:
         """At the end of the body: what was held back, unless the end came too early."""
-        lost = self._protocol.exception() if self._protocol is not None else None
-        if isinstance(lost, OSError) and not isinstance(lost, aiohttp.ServerDisconnectedError):
-            raise self._broken(
-                ConnectionLost(f"The endpoint reset the connection ({words_of(lost)})", url=self.url)
-            )
         if self._decoder.cut:
             raise self._broken(ConnectionLost("The compressed answer ended early", url=self.url))
         self._ended = True
         self._recorder.ended(None)
+        self._let_go()
         return self._decoder.finish()
 
     def _broken(self, error: EndpointError) -> EndpointError:
         self._ended = True
         self._recorder.ended(str(error.args[0]))
-        self._response.close()
+        self._let_go()
         return error
+
+    def _let_go(self) -> None:
+        if not self._closed:
+            self._closed = True
+            self._release()
 
 
 def words_of(error: BaseException) -> str:

@@ -6,27 +6,30 @@ No meaning lives here: statuses, bodies, retries and redirects are judged by the
 from __future__ import annotations
 
 import asyncio
+import os
+import re
+import socket
 import ssl
 import weakref
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
+from dataclasses import dataclass
+from functools import cache, partial
 from pathlib import Path
-from typing import Any
+from urllib.parse import quote, urlsplit
 
-import aiohttp
-
-from glassloop.core.errors import ConfigError, ConnectionLost, EndpointError
+from glassloop.core.errors import ConfigError, ConnectionLost, EndpointError, StreamStalled
 from glassloop.core.recording import Recorder
 from glassloop.core.secrets import MASK, SECRET_HEADERS
 from glassloop.models.answer import Answer, words_of
+from glassloop.models.connection import BadHttp, Connection, HungUp
 from glassloop.models.deadlines import Deadlines
 from glassloop.models.decoding import BadCoding
-from glassloop.models.proxies import proxy_for
+from glassloop.models.pool import Place, Pool, ProxyLost, ProxyRefused, proxy_lines
+from glassloop.models.proxies import Proxy, proxy_for
 from glassloop.models.urls import host_of, is_loopback_host
-from glassloop.models.watch import BodyWatch, HeadWatch
+from glassloop.models.watch import BodyWatch, HeadClock
 
 DEFAULT_LIMIT = 64 * 1024 * 1024
-_IDLE_SECONDS = 30.0
-_HEADER_LIMIT = 64 * 1024
 
 
 class Client:
@@ -38,13 +41,14 @@ class Client:
         self._deadlines = deadlines
         self._proxy = proxy
         self._limit = limit
-        self._tls = _tls(verify, ca)
-        self._sessions: dict[asyncio.AbstractEventLoop, aiohttp.ClientSession] = {}
+        if ca is not None:
+            _tls(verify, ca)  # a file that is none is said now, and not in the first request
+        self._tls = cache(partial(_tls, verify, ca))
+        self._pools: dict[asyncio.AbstractEventLoop, Pool] = {}
         self._closers: dict[asyncio.AbstractEventLoop, AsyncGenerator[None, None]] = {}
-        self._proxies: dict[str, dict[str, Any]] = {}
-        self._loopback: dict[str, bool] = {}
-        # Holds the sessions, so that the garbage collector never meets an open one, and closes them with us.
-        weakref.finalize(self, _close_all, self._sessions).atexit = False
+        self._ways: dict[str, _Way] = {}
+        # Holds the pools, so that the garbage collector never meets an open connection, and closes them with us.
+        weakref.finalize(self, _close_all, self._pools).atexit = False
 
     async def send(
         self, method: str, url: str, headers: Mapping[str, str], body: bytes | None, recorder: Recorder
@@ -52,104 +56,165 @@ class Client:
         """Send one request and wait for the head of its answer. Redirects are answers like any other.
 
         Raises `ConnectionLost` (not reached, hung up, no HTTP), `StreamStalled` (no first byte in time) and
-        `ConfigError` (a proxy that is not supported).
+        `ConfigError` (a proxy that is not supported, a host that is no name). Headers have been checked before.
         """
-        session, options = await self._session(), self._proxy_options(url)
-        recorder.sent(method, url, masked_headers(headers), body or b"")
-        watch = HeadWatch(self._deadlines, loopback=self._is_loopback(url))
-        lost: EndpointError
+        way = self._way(url)
+        head = _head(method, way, headers, body)
+        pool = await self._pool()
+        shown, sent = masked_headers(headers), body or b""
+
+        def again() -> None:
+            recorder.ended("the kept connection was dead; sent again")
+            recorder.sent(method, url, shown, sent)
+
+        recorder.sent(method, url, shown, sent)
+        started = pool.now()
         try:
-            async with watch.timeout:
-                response = await session.request(
-                    method,
-                    url,
-                    headers=headers,
-                    data=body,
-                    allow_redirects=False,
-                    trace_request_ctx=watch,
-                    **options,
-                )
-        except aiohttp.ClientError as error:
+            connection = await self._asked(pool, way, head, sent, again)
+        except (OSError, HungUp, BadHttp, ProxyLost, ProxyRefused) as error:
             lost = _lost(error, url)
             recorder.ended(str(lost.args[0]))
             raise lost from error
-        except TimeoutError:
-            lost = watch.late(url)
-            recorder.ended(str(lost.args[0]))
-            raise lost from None
+        except (ConnectionLost, StreamStalled) as error:
+            error.url = url
+            recorder.ended(str(error.args[0]))
+            raise
         except asyncio.CancelledError:
             recorder.ended("cancelled")
             raise
-        recorder.answered(response.status, response.headers)
+        recorder.answered(connection.status, connection.headers)
+        watch = BodyWatch(self._deadlines, connection, started)
         try:
-            return Answer(
-                response, BodyWatch(self._deadlines, response, watch.started, url), recorder, self._limit, url
-            )
+            release = partial(pool.keep, way.place, connection)
+            return Answer(connection, release, watch, recorder, limit=self._limit, url=url)
         except BadCoding as bad:
-            response.close()
+            connection.close()
             recorder.ended(str(bad))
-            raise EndpointError(str(bad), status=response.status, url=url) from bad
+            raise EndpointError(str(bad), status=connection.status, url=url) from bad
+
+    async def _asked(
+        self, pool: Pool, way: _Way, head: bytes, body: bytes, again: Callable[[], None]
+    ) -> Connection:
+        """A connection on which the head of the answer has come.
+
+        A server may close an idle connection at any moment, so one that was used before and ends without a
+        byte of an answer says nothing about the request: it is sent again (RFC 9112, 9.3.1). Each dead one
+        leaves the pool, so the last is a new one.
+        """
+        while (kept := pool.idle(way.place)) is not None:
+            try:
+                return await self._answered(kept, way, head, body)
+            except HungUp as error:
+                if not error.nothing_came:
+                    raise
+                again()
+        return await self._answered(await self._connected(pool, way), way, head, body)
+
+    async def _connected(self, pool: Pool, way: _Way) -> Connection:
+        seconds = self._deadlines.connect
+        try:
+            async with asyncio.timeout(seconds):
+                return await pool.connect(way.place)
+        except TimeoutError:
+            raise ConnectionLost(f"No connection within {seconds:g} s (Deadlines.connect)") from None
+
+    async def _answered(self, connection: Connection, way: _Way, head: bytes, body: bytes) -> Connection:
+        now = asyncio.get_running_loop().time()
+        connection.clock = clock = HeadClock(self._deadlines, now, loopback=way.loopback)
+        connection.arm(clock.due()[0])
+        try:
+            connection.ask(head, body)
+            await connection.head()
+        except BaseException:
+            connection.close()
+            raise
+        return connection
 
     async def close(self) -> None:
         """Close this loop's connections. They are opened again when something is asked."""
-        closer = self._closers.pop(asyncio.get_running_loop(), None)
+        loop = asyncio.get_running_loop()
+        self._pools.pop(loop, None)
+        closer = self._closers.pop(loop, None)
         if closer is not None:
             await closer.aclose()
 
-    async def _session(self) -> aiohttp.ClientSession:
+    async def _pool(self) -> Pool:
         loop = asyncio.get_running_loop()
-        session = self._sessions.get(loop)
-        if session is None or session.closed:
-            for over in [each for each in self._sessions if each.is_closed()]:
-                del self._sessions[over]
+        pool = self._pools.get(loop)
+        if pool is None:
+            for over in [each for each in self._pools if each.is_closed()]:
+                del self._pools[over]
                 self._closers.pop(over, None)
-            session = self._sessions[loop] = self._new_session()
-            # A loop closes its asynchronous generators when it ends: so this session closes with its loop.
-            closer = self._closers[loop] = _closing(session)
+            pool = self._pools[loop] = Pool(self._tls)
+            # A loop closes its asynchronous generators when it ends: so these connections close with their loop.
+            closer = self._closers[loop] = _closing(pool)
             await anext(closer)
-        return session
+        return pool
 
-    def _new_session(self) -> aiohttp.ClientSession:
-        return aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=_IDLE_SECONDS, ssl=self._tls),
-            timeout=aiohttp.ClientTimeout(total=None, sock_connect=None),
-            cookie_jar=aiohttp.DummyCookieJar(),
-            auto_decompress=False,
-            trace_configs=[_connecting()],
-            max_line_size=_HEADER_LIMIT,
-            max_field_size=_HEADER_LIMIT,
-        )
-
-    def _is_loopback(self, url: str) -> bool:
-        known = self._loopback.get(url)
-        if known is None:
-            known = self._loopback[url] = is_loopback_host(host_of(url))
-        return known
-
-    def _proxy_options(self, url: str) -> dict[str, Any]:
-        """What aiohttp is told of the proxy; the environment is read once per URL."""
-        options = self._proxies.get(url)
-        if options is None:
-            proxy = proxy_for(url, self._proxy)
-            options = {} if proxy is None else {"proxy": proxy.url}
-            if proxy is not None and proxy.user is not None:
-                options["proxy_auth"] = aiohttp.BasicAuth(proxy.user, proxy.password, "utf-8")
-            self._proxies[url] = options
-        return options
+    def _way(self, url: str) -> _Way:
+        """How to ask a URL; found once, the environment's proxy included."""
+        way = self._ways.get(url)
+        if way is None:
+            way = self._ways[url] = _way_to(url, proxy_for(url, self._proxy))
+        return way
 
 
-def _close_all(sessions: dict[asyncio.AbstractEventLoop, aiohttp.ClientSession]) -> None:
+@dataclass(frozen=True, slots=True)
+class _Way:
+    """How a URL is asked: over which connection, with which request target and lines of its own."""
+
+    place: Place
+    target: str
+    lines: str
+    loopback: bool
+
+
+def _way_to(url: str, proxy: Proxy | None) -> _Way:
+    parts = urlsplit(url)
+    host, secure = _ascii(parts.hostname or ""), parts.scheme == "https"
+    usual = 443 if secure else 80
+    port = parts.port or usual
+    path = quote(parts.path, safe=_PATH) or "/"
+    target = path + (f"?{quote(parts.query, safe=_PATH + '?')}" if parts.query else "")
+    named = f"[{host.partition('%')[0]}]" if ":" in host else host
+    lines = [f"Host: {named}{'' if port == usual else f':{port}'}"]
+    if proxy is not None and not secure:
+        target = f"http://{named}:{port}{target}"
+        lines += proxy_lines(proxy)
+    place = (parts.scheme, host, port, proxy)
+    return _Way(place, target, "".join(f"{line}\r\n" for line in lines), is_loopback_host(host))
+
+
+def _head(method: str, way: _Way, headers: Mapping[str, str], body: bytes | None) -> bytes:
+    """The request line and headers. Lines of our own come first."""
+    lines = "".join([f"{name}: {value}\r\n" for name, value in headers.items()])
+    length = "" if body is None else f"Content-Length: {len(body)}\r\n"
+    return f"{method} {way.target} HTTP/1.1\r\n{way.lines}{lines}{length}\r\n".encode()
+
+
+def _ascii(host: str) -> str:
+    """The host's name as it is looked up; 例え.jp has another spelling there (RFC 5891)."""
+    try:
+        return host if host.isascii() else host.encode("idna").decode()
+    except UnicodeError as error:
+        raise ConfigError(f"The host {host!r} is no name that could be looked up: {error}") from error
+
+
+_PATH = "/:@!$&'()*+,;=-._~%"
+
+
+def _close_all(pools: dict[asyncio.AbstractEventLoop, Pool]) -> None:
     """Close what a forgotten client left open, each on its own loop. A loop that is over has closed its own."""
-    for loop, session in sessions.items():
-        if loop.is_running() and not session.closed:
-            asyncio.run_coroutine_threadsafe(session.close(), loop)
+    for loop, pool in pools.items():
+        if loop.is_running():
+            asyncio.run_coroutine_threadsafe(pool.close(), loop)
 
 
-async def _closing(session: aiohttp.ClientSession) -> AsyncGenerator[None, None]:
+async def _closing(pool: Pool) -> AsyncGenerator[None, None]:
     try:
         yield
     finally:
-        await session.close()
+        await pool.close()
 
 
 def masked_headers(headers: Mapping[str, str]) -> dict[str, str]:
@@ -157,62 +222,51 @@ def masked_headers(headers: Mapping[str, str]) -> dict[str, str]:
     return {name: MASK if name.lower() in SECRET_HEADERS else value for name, value in headers.items()}
 
 
-def _connecting() -> aiohttp.TraceConfig:
-    """Tells a request's clock when it must open a new connection, and when that is done."""
-
-    async def started(session: Any, context: Any, params: Any) -> None:
-        context.trace_request_ctx.connecting()
-
-    async def done(session: Any, context: Any, params: Any) -> None:
-        context.trace_request_ctx.connected()
-
-    trace = aiohttp.TraceConfig()
-    trace.on_connection_create_start.append(started)
-    trace.on_connection_create_end.append(done)
-    return trace
-
-
-def _tls(verify: bool, ca: str | Path | None) -> ssl.SSLContext | bool:
-    if not verify:
-        return False
-    if ca is None:
-        return True
+def _tls(verify: bool, ca: str | Path | None) -> ssl.SSLContext:
     try:
-        return ssl.create_default_context(cafile=str(ca))
+        context = ssl.create_default_context(cafile=None if ca is None else str(ca))
     except (OSError, ssl.SSLError) as error:
         raise ConfigError(f"The certificate file {str(ca)!r} cannot be used: {error}") from error
+    if not verify:
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+    context.set_alpn_protocols(["http/1.1"])
+    return context
 
 
-def _lost(error: aiohttp.ClientError, url: str) -> ConnectionLost:
+def _lost(error: Exception, url: str) -> ConnectionLost:
     host = host_of(url)
     retries = None
     match error:
-        case aiohttp.ClientConnectorCertificateError():
+        case ssl.SSLCertVerificationError():
             words, hint = (
                 f"The certificate of {host} is not trusted",
                 "Pass `ca=` with your own CA, or `verify=False`.",
             )
             retries = 0
-        case aiohttp.ClientConnectorDNSError():
+        case socket.gaierror():
             words, hint = f"The host {host} is not known", "Check the base URL and the network."
             retries = 1
-        case aiohttp.ClientProxyConnectionError():
+        case ProxyLost():
             words, hint = (
                 "The proxy could not be reached",
                 "Check HTTPS_PROXY, or set NO_PROXY for this host.",
             )
-        case aiohttp.ClientHttpProxyError():
-            words, hint = (
-                f"The proxy refused ({error.status} {error.message})",
-                "Check HTTPS_PROXY and its password.",
-            )
-        case aiohttp.ClientConnectorError():
+        case ProxyRefused():
+            words, hint = "The proxy refused", "Check HTTPS_PROXY and its password."
+        case OSError():
             words, hint = f"{host} could not be reached", "Is the server running, and the port right?"
             retries = 1 if is_loopback_host(host) else None
-        case aiohttp.ClientResponseError():
+        case BadHttp():
             words, hint = "The answer is not valid HTTP", ""
         case _:
             words, hint = "The endpoint hung up before it answered", ""
-    lost = ConnectionLost(f"{words} ({words_of(error)})", url=url, hint=hint)
+    lost = ConnectionLost(f"{words} ({_why(error)})", url=url, hint=hint)
     lost.retries = retries
     return lost
+
+
+def _why(error: Exception) -> str:
+    """What the system says, without asyncio's list of every address that was tried."""
+    number = re.search(r"\[Errno (\d+)\]", str(error))
+    return os.strerror(int(number[1])) if number else words_of(error)

@@ -1,86 +1,67 @@
-"""The clock of one HTTP exchange: a wait is broken off when its deadline passes."""
+"""The clocks of one HTTP exchange: how long its head is waited for, and each piece of its body."""
 
 from __future__ import annotations
 
 import asyncio
 
-from aiohttp import ClientResponse
-
-from glassloop.core.errors import ConnectionLost, EndpointError, StreamStalled
+from glassloop.models.connection import Connection
 from glassloop.models.deadlines import Deadlines
 
 _AFTER_THE_REPLY = 5.0
 
 
-class HeadWatch:
-    """Bounds the time until the head of the answer: `connect` for a new connection, then `first_byte`."""
+class HeadClock:
+    """Bounds the time from a connection to the head of the answer."""
 
-    __slots__ = ("_connecting", "_deadlines", "_first_byte", "_loop", "started", "timeout")
+    __slots__ = ("_at", "_seconds")
 
-    def __init__(self, deadlines: Deadlines, *, loopback: bool) -> None:
-        self._deadlines = deadlines
-        self._first_byte = min(deadlines.until_first_byte(loopback=loopback), deadlines.whole)
-        self._connecting = False
-        self._loop = asyncio.get_running_loop()
-        self.started = self._loop.time()
-        self.timeout = asyncio.timeout(self._first_byte)
+    def __init__(self, deadlines: Deadlines, now: float, *, loopback: bool) -> None:
+        self._seconds = min(deadlines.until_first_byte(loopback=loopback), deadlines.whole)
+        self._at = now + self._seconds
 
-    def connecting(self) -> None:
-        self._connecting = True
-        self.timeout.reschedule(self._loop.time() + self._deadlines.connect)
-
-    def connected(self) -> None:
-        self._connecting = False
-        self.timeout.reschedule(self._loop.time() + self._first_byte)
-
-    def late(self, url: str) -> EndpointError:
-        """What to raise when the time is over."""
-        if self._connecting:
-            seconds = self._deadlines.connect
-            return ConnectionLost(f"No connection within {seconds:g} s (Deadlines.connect)", url=url)
-        return StreamStalled(f"No answer within {self._first_byte:g} s (Deadlines.first_byte)", url=url)
+    def due(self) -> tuple[float, str]:
+        return self._at, f"No answer within {self._seconds:g} s (Deadlines.first_byte)"
 
 
 class BodyWatch:
     """Bounds silence, waiting for content, and the whole reply, while somebody waits for bytes.
 
-    One timer, set again only when it fires: the cost of a piece of body is reading the clock twice.
+    The cost of a piece of body is reading the clock twice. Time that the caller takes does not count.
     """
 
     __slots__ = (
+        "_armed",
         "_away",
         "_bytes_at",
+        "_connection",
         "_content_at",
         "_deadlines",
         "_left_at",
         "_loop",
         "_reading",
-        "_response",
         "_silence",
         "_started",
-        "_timer",
-        "_url",
     )
 
-    def __init__(self, deadlines: Deadlines, response: ClientResponse, started: float, url: str) -> None:
+    def __init__(self, deadlines: Deadlines, connection: Connection, started: float) -> None:
         self._deadlines = deadlines
-        self._response = response
-        self._url = url
+        self._connection = connection
         self._loop = asyncio.get_running_loop()
         self._started = started
         self._silence = deadlines.silence
         self._away = 0.0
         self._bytes_at = self._left_at = self._content_at = self._loop.time()
-        self._reading = False
-        self._timer: asyncio.TimerHandle | None = None
+        self._reading = self._armed = False
+        connection.clock = self
 
     def begin(self) -> None:
         """Somebody waits for bytes from now on."""
         self._bytes_at = self._loop.time()
         self._away += self._bytes_at - self._left_at
         self._reading = True
-        if self._timer is None:
-            self._timer = self._loop.call_at(self._due()[0], self._tick)
+        if not self._armed:
+            self._armed = True
+            self._connection.arm(self._soonest())
 
     def end(self) -> None:
         """Bytes came, or the wait failed."""
@@ -94,15 +75,20 @@ class BodyWatch:
         """The reply is complete; only a usage count or an end mark may follow, so long silence is not waited for."""
         if self._silence > _AFTER_THE_REPLY:
             self._silence = _AFTER_THE_REPLY
-            self.close()
+            self._armed = False
 
     def close(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
+        self._connection.clock = None
 
-    def _due(self) -> tuple[float, str]:
-        """When the first deadline passes, and what it then says. Time that the caller took does not count."""
+    def _soonest(self) -> float:
+        limits = self._deadlines
+        content, whole = self._content_at + limits.content, self._started + limits.whole
+        return min(self._bytes_at + self._silence, content + self._away, whole + self._away)
+
+    def due(self) -> tuple[float, str] | None:
+        if not self._reading:
+            self._armed = False
+            return None
         limits = self._deadlines
         return min(
             (self._bytes_at + self._silence, f"No bytes for {self._silence:g} s (Deadlines.silence)"),
@@ -115,13 +101,3 @@ class BodyWatch:
                 f"The reply was not complete after {limits.whole:g} s (Deadlines.whole)",
             ),
         )
-
-    def _tick(self) -> None:
-        self._timer = None
-        if not self._reading:
-            return
-        due, words = self._due()
-        if self._loop.time() < due:
-            self._timer = self._loop.call_at(due, self._tick)
-        else:
-            self._response.content.set_exception(StreamStalled(words, url=self._url))

@@ -47,22 +47,48 @@ async def run(function: Callable[[], Any], finish: Callable[[Any], Any], timeout
 
     Raises only `CancelledError`, when the caller is cancelled, and a real Ctrl-C as `KeyboardInterrupt`.
     """
-    task = asyncio.create_task(_outcome(function, finish))
+    loop = asyncio.get_running_loop()
+    ended: asyncio.Future[Outcome | None] = loop.create_future()
+    task = loop.create_task(_reported(function, finish, ended))
+    timer = None if timeout is None else loop.call_later(timeout, _settle, ended, None)
     try:
-        await asyncio.wait({task}, timeout=timeout)
+        outcome = await ended
     except asyncio.CancelledError:
         await _stop(task)
         raise
-    if task.done():
-        return Raised(asyncio.CancelledError("it cancelled itself")) if task.cancelled() else task.result()
-    await _stop(task)
-    ended = task.result() if task.done() and not task.cancelled() else None
-    return ended if isinstance(ended, Returned) else TimedOut()  # it may have answered when told to stop
+    finally:
+        if timer is not None:
+            timer.cancel()
+    if outcome is not None:
+        return outcome
+    late = await _stop(task)
+    return late if isinstance(late, Returned) else TimedOut()  # it may have answered when told to stop
 
 
-async def _stop(task: asyncio.Task[Outcome]) -> None:
+async def _reported(
+    function: Callable[[], Any], finish: Callable[[Any], Any], ended: asyncio.Future[Outcome | None]
+) -> Outcome:
+    """The outcome, told to who waits for it at once: a wait for the task would take one more turn of the loop."""
+    outcome: Outcome = Raised(asyncio.CancelledError("it cancelled itself"))
+    try:
+        outcome = await _outcome(function, finish)
+    finally:
+        _settle(ended, outcome)
+    return outcome
+
+
+def _settle(future: asyncio.Future[Any], result: Any) -> None:
+    if not future.done():
+        future.set_result(result)
+
+
+async def _stop(task: asyncio.Task[Outcome]) -> Outcome | None:
+    """Cancel it and wait a little; what it answered all the same."""
     task.cancel()
     await asyncio.wait({task}, timeout=GRACE)
+    if not task.done() or task.cancelled() or task.exception() is not None:
+        return None
+    return task.result()
 
 
 async def _outcome(function: Callable[[], Any], finish: Callable[[Any], Any]) -> Outcome:
@@ -103,14 +129,10 @@ def _in_thread(function: Callable[[], Outcome]) -> Awaitable[Outcome]:
     loop = asyncio.get_running_loop()
     future: asyncio.Future[Outcome] = loop.create_future()
 
-    def settle(ended: Outcome) -> None:
-        if not future.done():
-            future.set_result(ended)
-
     def work() -> None:
         ended = function()
         with suppress(RuntimeError):  # the loop is closed: nobody waits for this tool any more
-            loop.call_soon_threadsafe(settle, ended)
+            loop.call_soon_threadsafe(_settle, future, ended)
 
     context = contextvars.copy_context()
     threading.Thread(target=context.run, args=(work,), name="glassloop tool", daemon=True).start()

@@ -1,0 +1,297 @@
+"""One connection to a server: a request out, its answer in, one exchange after the other. HTTP/1.1 over asyncio.
+
+`httptools` (llhttp, the parser of Node.js) reads the bytes; here is what surrounds it: who waits for what, when
+the connection may be used again, and what it means that it closed. Deadlines are a `Clock`'s business (`watch.py`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from collections.abc import Callable, Iterator, Mapping
+from typing import Protocol, cast
+
+import httptools
+
+from glassloop.core.errors import StreamStalled
+
+_MOST_HEAD = 128 * 1024
+"""Bytes of a head that are read: far beyond what any server or proxy sends."""
+
+_LONG_HEAD = f"its head is longer than {_MOST_HEAD // 1024} KiB"
+
+_MOST_HELD = 256 * 1024
+"""Bytes of body that may wait for their reader, before the server is made to wait."""
+
+
+class HungUp(Exception):
+    """The connection ended before the answer did. `nothing_came`: not a byte of an answer was seen."""
+
+    def __init__(self, words: str, *, nothing_came: bool) -> None:
+        super().__init__(words)
+        self.nothing_came = nothing_came
+
+
+class BadHttp(Exception):
+    """What came is not HTTP."""
+
+
+class Headers(Mapping[str, str]):
+    """Response headers by their name in any case; iterating gives the names as they were sent."""
+
+    __slots__ = ("_by_name", "_names")
+
+    def __init__(self) -> None:
+        self._by_name: dict[str, str] = {}
+        self._names: dict[str, str] = {}
+
+    def add(self, name: str, value: str) -> None:
+        """One header line. Lines of one name are one list (RFC 9110, 5.3)."""
+        key = name.lower()
+        before = self._by_name.get(key)
+        self._by_name[key] = value if before is None else f"{before}, {value}"
+        self._names.setdefault(key, name)
+
+    def __getitem__(self, name: str) -> str:
+        return self._by_name[name.lower()]
+
+    def __contains__(self, name: object) -> bool:
+        return isinstance(name, str) and name.lower() in self._by_name
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names.values())
+
+    def __len__(self) -> int:
+        return len(self._by_name)
+
+
+class Clock(Protocol):
+    """Who bounds a wait."""
+
+    def due(self) -> tuple[float, str] | None:
+        """When the wait is to be broken off, in the loop's time, and what is then said; None: nobody waits."""
+
+
+class Connection(asyncio.Protocol):
+    """`ask()` sends a request; `head()` waits for the answer's head, `read()` gives its body as it comes.
+
+    `when_lost` is told when the connection closes. What goes wrong is raised by whoever waits: `HungUp`,
+    `BadHttp`, or what `fail()` was given.
+    """
+
+    def __init__(self, when_lost: Callable[[Connection], None]) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._when_lost = when_lost
+        self._transport: asyncio.Transport | None = None
+        self._waiter: asyncio.Future[None] | None = None
+        self._paused = False
+        self._lost: Exception | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self.clock: Clock | None = None
+        self.idle_since = 0.0
+        self._begin()
+
+    def _begin(self) -> None:
+        """Ready for the next answer."""
+        self._parser = _parser(self)
+        self._pieces: list[bytes] = []
+        self._held = 0
+        self._unread = 0
+        self._head_size = 0
+        self._error: Exception | None = None
+        self._stray = False
+        self.status = 0
+        self.headers = Headers()
+        self.until_closed = False
+        self.has_head = False
+        self.complete = False
+        self._keeps_alive = False
+
+    # ── for the one who asks ─────────────────────────────────────────────
+
+    @property
+    def open(self) -> bool:
+        """Whether a request could be sent on it."""
+        return self._transport is not None and not self._transport.is_closing()
+
+    def ask(self, head: bytes, body: bytes) -> None:
+        """Send a request. Only one at a time."""
+        transport = self._transport
+        assert transport is not None
+        if self.complete:
+            self._begin()
+        transport.write(head + body if len(body) < _MOST_HELD else head)
+        if len(body) >= _MOST_HELD:
+            transport.write(body)
+
+    async def head(self) -> None:
+        """Wait for status and headers."""
+        while not self.has_head:
+            self._raise_if_over()
+            await self._wait()
+
+    async def read(self) -> bytes:
+        """The body's bytes that have come since; b"" at its end."""
+        while not self._pieces:
+            if self.complete:
+                return b""
+            self._raise_if_over()
+            await self._wait()
+        pieces = self._pieces
+        data = pieces[0] if len(pieces) == 1 else b"".join(pieces)
+        self._pieces = []
+        self._held = 0
+        if self._paused:
+            self._paused = False
+            if self._transport is not None:
+                self._transport.resume_reading()
+        return data
+
+    @property
+    def at_end(self) -> bool:
+        """Whether the whole answer has come and was read."""
+        return self.complete and not self._pieces
+
+    @property
+    def reusable(self) -> bool:
+        """Whether another request may be sent after this answer."""
+        return self.at_end and not self._stray and self.open and self._keeps_alive
+
+    def fail(self, error: Exception) -> None:
+        """Break off: whoever waits, or waits next, is raised this."""
+        self._error = self._error or error
+        self._wake()
+
+    def arm(self, due: float) -> None:
+        """Look at the clock at this time at the latest. The timer outlives answers: setting one for each costs more."""
+        if self._timer is not None:
+            if self._timer.when() <= due:
+                return
+            self._timer.cancel()
+        self._timer = self._loop.call_at(due, self._look_at_clock)
+
+    def _look_at_clock(self) -> None:
+        self._timer = None
+        found = self.clock.due() if self.clock is not None else None
+        if found is None:
+            return
+        due, words = found
+        if self._loop.time() < due:
+            self.arm(due)
+        else:
+            self.fail(StreamStalled(words))
+
+    def close(self) -> None:
+        """Hang up."""
+        if self._transport is not None:
+            self._transport.abort()
+
+    async def secure(self, context: ssl.SSLContext, host: str) -> None:
+        """Go on with TLS inside the tunnel that a proxy has opened."""
+        assert self._transport is not None
+        self._begin()
+        self._transport = await self._loop.start_tls(self._transport, self, context, server_hostname=host)
+
+    def _raise_if_over(self) -> None:
+        error = self._error or self._lost
+        if error is not None:
+            raise error
+
+    async def _wait(self) -> None:
+        self._waiter = self._loop.create_future()
+        try:
+            await self._waiter
+        finally:
+            self._waiter = None
+
+    def _wake(self) -> None:
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)
+
+    # ── what asyncio tells ───────────────────────────────────────────────
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast("asyncio.Transport", transport)
+
+    def data_received(self, data: bytes) -> None:
+        self._unread += 0 if self.has_head else len(data)
+        try:
+            self._parser.feed_data(data)
+        except httptools.HttpParserUpgrade:
+            self._broken(BadHttp("the server wants another protocol"))
+        except httptools.HttpParserError as error:
+            self._broken(BadHttp(str(error) or "it cannot be read"))
+        if not self.has_head and self._unread > _MOST_HEAD:
+            self._broken(BadHttp(_LONG_HEAD))
+        if self._held > _MOST_HELD and not self._paused and self._transport is not None:
+            self._paused = True
+            self._transport.pause_reading()
+        self._wake()
+
+    def eof_received(self) -> bool:
+        return False
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._transport = None
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if self.has_head and self.until_closed and not self.complete and exc is None:
+            self.complete = True
+        words = " ".join(str(exc).split()) if exc is not None else "the connection was closed"
+        self._lost = HungUp(words, nothing_came=self._unread == 0)
+        self._wake()
+        self._when_lost(self)
+
+    def _broken(self, error: Exception) -> None:
+        if self.complete:  # the answer was whole; what follows it only ends the connection
+            self._stray = True
+            return
+        self.fail(error)
+        self.close()
+
+    # ── what the parser tells ────────────────────────────────────────────
+
+    def on_message_begin(self) -> None:
+        if self.complete:
+            self._stray = True
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        if not self.has_head:  # else it is a trailer
+            self.headers.add(name.decode("utf-8", "replace"), value.decode("utf-8", "replace"))
+            self._head_size += len(name) + len(value)
+            if self._head_size > _MOST_HEAD:
+                self._broken(BadHttp(_LONG_HEAD))
+
+    def on_headers_complete(self) -> None:
+        if self._stray:
+            return
+        status = self._parser.get_status_code()
+        if status < 200 and status != 101:
+            self.headers = Headers()
+            return
+        self.status = status
+        self.has_head = True
+        headers = self.headers
+        self.until_closed = "content-length" not in headers and "transfer-encoding" not in headers
+        self._keeps_alive = self._parser.should_keep_alive()
+
+    def on_body(self, data: bytes) -> None:
+        if not self._stray:
+            self._pieces.append(data)
+            self._held += len(data)
+
+    def on_message_complete(self) -> None:
+        self.complete = self.complete or self.has_head
+
+
+def _parser(connection: Connection) -> httptools.HttpResponseParser:
+    """A parser as lenient as servers are sloppy: odd header bytes, bare line feeds, spaces after a chunk's size."""
+    parser = httptools.HttpResponseParser(connection)
+    parser.set_dangerous_leniencies(
+        lenient_headers=True,
+        lenient_optional_cr_before_lf=True,
+        lenient_optional_lf_after_cr=True,
+        lenient_spaces_after_chunk_size=True,
+    )
+    return parser
