@@ -519,3 +519,27 @@ def test_deltas_come_while_the_endpoint_still_speaks():
             return first
 
     assert isinstance(asyncio.run(story()), TextDelta)
+
+
+def test_a_change_that_the_users_own_profile_overrides_is_not_tried():
+    """Of what a wordless refusal makes us leave out, the one thing that was sent is what the user insists on."""
+    thought = Reply("4", reasoning="hm", reasoning_field="reasoning", raw={"content": "4", "reasoning": "hm"})
+    entries = [User(parts_of("2 + 2?")), thought, User(parts_of("And 3 + 3?"))]
+    profile = {"reasoning_back": "always", "reasoning_name": "reasoning"}
+    heard, requests = asyncio.run(
+        heard_from(lambda request: fails(400, None), profile=profile, tools=(), entries=entries)
+    )
+    assert "hm" in json.dumps(requests[0].body)
+    assert isinstance(heard.error, RequestRejected)
+    assert len(requests) == 1
+
+
+def test_after_a_change_that_changes_no_byte_the_next_one_is_tried():
+    def answer(request):
+        return fails(400, None) if "seed" in request.body else says("fine")
+
+    heard, requests = asyncio.run(
+        heard_from(answer, profile={"stream_options": True}, tools=(), settings={"seed": 1})
+    )
+    assert heard.reply.text == "fine"
+    assert len(requests) == 2

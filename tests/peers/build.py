@@ -14,6 +14,9 @@ import tarfile
 from collections.abc import Callable
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # it is also run as a script
+from tests.peers.build_mcp import builders
+
 PEERS = Path(__file__).resolve().parents[2] / ".peers"
 
 LITELLM = "litellm[proxy]==1.108.7"
@@ -126,6 +129,7 @@ BUILDERS: dict[str, Callable[[str, Path], None]] = {
     LITELLM: _into_environment,
     MODEL: _alone,
     LLAMA: _llama_server,
+    **builders(_from_npm, _into_environment),
 }
 
 if __name__ == "__main__":

@@ -22,6 +22,8 @@ SERVERS = {
     "test_litellm": build.LITELLM,
     "test_llmock": build.LLMOCK,
     "test_llama": f"{build.LLAMA}, {build.MODEL}",
+    "test_doctor": "the doctor at LiteLLM and llama.cpp",
+    "test_mcp": "the reference servers of MCP (npm and PyPI), and ours with the SDK's client",
 }
 
 

@@ -112,7 +112,7 @@ def test_an_overflow_without_end_is_compacted_first_and_then_raised(litellm: Pee
 def test_a_key_that_it_cannot_check_is_said_at_once_and_shown_nowhere(litellm: Peer, stream: bool) -> None:
     """Without a database, the gateway answers any key but its own with a 400 that says no word of keys."""
     ran = ask(litellm, "says", stream, key="sk-wrong-key-of-mine")
-    assert isinstance(ran.error, errors.EndpointError)
+    assert isinstance(ran.error, errors.AuthenticationFailed)
     assert (ran.error.status, ran.error.provider_text) == (400, "No connected db.")
     assert "sk-wrong-key-of-mine" not in str(ran.error)
     assert len(ran.wire.requests) == 1

@@ -1,6 +1,6 @@
 """Rules that hold for any text at all, made from the words of all notations and much that is none."""
 
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from tests.textcalls.dialects import DIALECTS
 from tests.textcalls.kit import TOOLS, read_in_pieces, without_tail
@@ -31,10 +31,12 @@ texts = st.lists(st.sampled_from(WORDS) | st.text(max_size=4), max_size=14).map(
 
 
 @settings(max_examples=600)
-@given(text=texts, data=st.data())
-def test_any_split_shows_the_same_text_and_finds_the_same_calls(text, data):
+@example(text='<tool_call>{"city": "Oslo"}<tool_call>', cuts=set())
+@example(text='<tool_call>["Oslo"]<text', cuts={19})
+@given(text=texts, cuts=st.sets(st.integers(0, 80), max_size=5))
+def test_any_split_shows_the_same_text_and_finds_the_same_calls(text, cuts):
     whole = find_calls(text, TOOLS)
-    cuts = sorted(data.draw(st.sets(st.integers(0, len(text)), max_size=5)))
+    cuts = sorted(min(cut, len(text)) for cut in cuts)
     pieces = [text[a:b] for a, b in zip([0, *cuts], [*cuts, len(text)], strict=True)]
     for split in (pieces, list(text)):
         shown, read = read_in_pieces(split)

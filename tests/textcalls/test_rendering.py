@@ -3,7 +3,9 @@
 import pytest
 from tests.textcalls.kit import TOOLS, calls_of
 
-from glassloop.core.entries import ToolCall
+from glassloop.core.entries import Reply, ToolCall
+from glassloop.wire.messages import render
+from glassloop.wire.profile import Profile
 from glassloop.wire.textcalls import (
     FAMILIES,
     family_for,
@@ -117,3 +119,32 @@ MODELS = {
 @pytest.mark.parametrize(("model", "family"), MODELS.items())
 def test_the_family_is_known_by_the_models_name(model, family):
     assert family_for(model) == family
+
+
+CALL_TEXT = '<tool_call>\n{"name": "add", "arguments": {"a": 5, "b": -7}}\n</tool_call>'
+THOUGHT = "<think>5 - 7.</think>\n"
+
+
+@pytest.mark.parametrize(
+    ("back", "calling", "wanted"),
+    [
+        ("loop", True, THOUGHT + CALL_TEXT),
+        ("loop", False, "It is -2."),
+        ("always", False, THOUGHT + "It is -2."),
+        ("never", True, CALL_TEXT),
+        ("never", False, "It is -2."),
+    ],
+)
+def test_thinking_in_the_text_goes_back_when_reasoning_does(back, calling, wanted):
+    raw = THOUGHT + (CALL_TEXT if calling else "It is -2.")
+    text = "" if calling else "It is -2."
+    reply = Reply(text, reasoning="5 - 7.", tool_calls=CALLS[1:2] if calling else (), raw={"content": raw})
+    profile = Profile(tool_mode="hermes", reasoning_back=back)
+    assert render((reply,), profile)[0]["content"] == wanted
+
+
+def test_a_call_that_stood_in_the_thinking_is_written_out_where_thinking_does_not_go_back():
+    raw = f"<think>So {CALL_TEXT}</think>"
+    reply = Reply("", reasoning="So", tool_calls=CALLS[1:2], raw={"content": raw})
+    profile = Profile(tool_mode="hermes", reasoning_back="never")
+    assert render((reply,), profile)[0]["content"] == CALL_TEXT

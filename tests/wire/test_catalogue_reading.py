@@ -86,3 +86,35 @@ def test_what_is_decided_later_loses_nothing_here(entry_id: str) -> None:
     assert text or reasoning or (isinstance(outcome, Reply) and outcome.tool_calls)
     unknown = [call for call in getattr(outcome, "tool_calls", ()) if call.name not in TOOLS]
     assert all(call.problem is None for call in unknown)
+
+
+@pytest.mark.parametrize(("writes", "entry"), _entries())
+def test_a_body_that_ends_anywhere_runs_no_other_call_than_the_whole(
+    writes: Sequence[bytes], entry: dict[str, Any]
+) -> None:
+    body = b"".join(writes)
+    _, _, outcome = read_in([body])
+    whole = ready(outcome) if isinstance(outcome, Reply) else []
+    chance = random.Random(entry["id"])
+    for end in {*chance.choices(range(len(body)), k=20), *range(max(0, len(body) - 20), len(body))}:
+        _, _, cut = read_in([body[:end]])
+        if isinstance(cut, Failure):
+            assert cut.partial is None or ready(cut.partial) == []
+        else:
+            assert ready(cut) == whole
+
+
+@pytest.mark.parametrize(("writes", "entry"), _entries())
+def test_a_body_with_lost_or_foreign_bytes_is_a_reply_or_a_failure(
+    writes: Sequence[bytes], entry: dict[str, Any]
+) -> None:
+    body = b"".join(writes)
+    chance = random.Random(entry["id"])
+    for _ in range(8):
+        start = chance.randrange(len(body) + 1)
+        foreign = chance.choice([b"", b"\0", b"\xff", b'"', b"{", b"]", b"\n\n", b"data: ", b"\\u", body])
+        mutant = body[:start] + foreign + body[start + chance.choice([0, 1, 7, 60]) :]
+        _, _, outcome = read_in([mutant])
+        assert isinstance(outcome, (Reply, Failure))
+        failed = outcome if isinstance(outcome, Failure) else None
+        assert failed is None or failed.partial is None or ready(failed.partial) == []

@@ -7,6 +7,7 @@ gone from its bytes. Where our requests never hold the trigger, that is what is 
 import itertools
 import json
 import os
+import random
 import re
 from pathlib import Path
 
@@ -246,3 +247,20 @@ def test_what_our_requests_never_hold_is_not_there(name):
         {"tool_name": False},
     ):
         assert not holds(json.loads(encoded(Profile().merged(changes), settings)))
+
+
+@pytest.mark.parametrize("entry", REJECTIONS, ids=lambda entry: entry["id"])
+def test_a_rejection_with_lost_or_foreign_characters_is_judged_too(entry):
+    wire, sent = entry["wire"], Sent.of(encoded(Profile(), {}), Profile())
+    text = wire["body"] if isinstance(wire["body"], str) else json.dumps(wire["body"])
+    chance = random.Random(entry["id"])
+    for _ in range(8):
+        start = chance.randrange(len(text) + 1)
+        foreign = chance.choice(["", "\0", '"', "{", "]", "\n", "\\u12", "\ud800", "9" * 400, text])
+        mutant = text[:start] + foreign + text[start + chance.choice([0, 1, 7, 60]) :]
+        try:
+            payload = json.loads(mutant)
+        except ValueError:
+            payload = None
+        judgement = judge(wire["status"], wire.get("headers") or {}, payload, mutant, sent, now=NOW)
+        assert isinstance(judgement, (Adapt, Overflow, Raise, Retry, Salvage))

@@ -18,7 +18,9 @@ CHANGES = st.fixed_dictionaries(
         "drop_fields": st.lists(TEXTS, max_size=3),
         "rename_fields": st.dictionaries(TEXTS, TEXTS, max_size=2),
         "set_fields": st.dictionaries(TEXTS, st.none() | st.booleans() | st.integers() | TEXTS, max_size=2),
-        "max_values": st.dictionaries(TEXTS, st.integers() | st.floats(allow_nan=False), max_size=2),
+        "max_values": st.dictionaries(
+            TEXTS, st.integers() | st.floats(allow_nan=False, allow_infinity=False), max_size=2
+        ),
         "max_output": st.none() | st.integers(),
         "system": st.sampled_from(["system", "developer", "user"]),
         "call_content": st.sampled_from(["", "omit", "null", "blank", "words"]),
@@ -66,6 +68,12 @@ def test_lists_and_mappings_add_up_and_other_values_replace():
         ({"drop_fields": "seed"}, ["'drop_fields'", "'seed'", "a list of texts"]),
         ({"max_values": {"seed": "1"}}, ["'max_values'", "an object whose values are a number"]),
         ({"tool_name": None}, ["'tool_name'", "None"]),
+        ({"max_values": {"seed": float("nan")}}, ["'max_values'", "nan", "a number"]),
+        ({"set_fields": {"seed": float("inf")}}, ["'set_fields'", "inf", "JSON"]),
+        ({"set_fields": {"seed": {1}}}, ["'set_fields'", "{1}", "JSON"]),
+        ({"set_fields": {"messages": []}}, ["'set_fields'", "messages"]),
+        ({"set_fields": {"stream": True}}, ["'set_fields'", "stream"]),
+        ({"rename_fields": {"seed": "tools"}}, ["'rename_fields'", "tools"]),
     ],
 )
 def test_what_a_profile_cannot_hold_is_named_with_what_it_can(changes, words):

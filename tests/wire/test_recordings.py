@@ -138,7 +138,7 @@ def _call_in_words(call: ToolCall) -> str:
 
 
 def _failure_in_words(recorded: Recorded, failure: Failure) -> str:
-    if failure.reason == "cut_off":
+    if failure.reason in ("cut_off", "broken_chunk"):
         partial = failure.partial.tool_calls if failure.partial else ()
         return " | ".join(["ended early", *map(_call_in_words, partial)])
     match verdict(recorded, failure):
@@ -181,7 +181,7 @@ def test_a_recorded_completion_is_a_reply_and_an_error_status_never_is() -> None
         if recorded.status >= 400:
             assert isinstance(read, Failure), recorded.name
         elif isinstance(read, Failure):
-            assert read.reason in ("cut_off", "error_object"), recorded.name
+            assert read.reason in ("cut_off", "broken_chunk", "error_object"), recorded.name
         else:
             assert read.text or read.reasoning or read.tool_calls, recorded.name
 

@@ -3,6 +3,7 @@
 The texts are what a provider's error would say, in many wordings; the rules know word classes, not these texts.
 """
 
+import cProfile
 import json
 import math
 
@@ -508,6 +509,108 @@ def test_words_decide_what_is_done(status, text, wanted):
     assert outcome(judged(status, text)) == wanted
 
 
+UNUSABLE = {
+    "not a number": ({"temperature": "hot"}, 400, "Field 'temperature': [json.exception.type_error.302] type must be number, but is string"),
+    "not a number, in a validator's words": ({"top_p": [1]}, 422, "body → top_p: Input should be a valid number"),
+    "fewer than none": ({"max_tokens": -7}, 400, "Field 'max_tokens': Value must be between -1 <= value <= 2147483647, but got -7"),
+    "none at all": ({"max_completion_tokens": 0}, 400, "max_completion_tokens is too small: must be at least 1"),
+    "half a token": ({"max_tokens": 12.5}, 400, "max_tokens: expected an integer"),
+    "a choice that is none": ({"tool_choice": "sometimes"}, 400, "Invalid tool_choice: sometimes"),
+    "a choice that nobody lists": ({"tool_choice": "sometimes"}, 422, "tool_choice: Input should be 'auto', 'none' or 'required'"),
+    "an effort that is none": ({"reasoning_effort": "enormous"}, 400, "Invalid value: 'enormous'. Supported values for reasoning_effort are: low, medium, high"),
+    "a bare format": ({"response_format": "json"}, 400, "response_format: expected object, received string"),
+    "a word for yes": ({"parallel_tool_calls": "yes"}, 400, "Invalid type for 'parallel_tool_calls': expected a boolean"),
+    "under a server's fault": ({"temperature": "hot"}, 500, "temperature: invalid type, expected a number"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", UNUSABLE)
+def test_a_setting_that_no_endpoint_could_take_is_the_users_to_correct(name):
+    settings, status, text = UNUSABLE[name]
+    judgement = judged(status, text, request_of(settings=settings))
+    assert outcome(judgement) == "RequestRejected"
+    [(field, value)] = settings.items()
+    assert f"{field} = {json.dumps(value)}" in str(judgement.error)
+    assert text in str(judgement.error)
+    assert "settings" in judgement.error.hint
+
+
+TAKEN_ELSEWHERE = [
+    ({"temperature": 1.5}, "temperature must be at most 1", "clamp:temperature:1"),
+    ({"max_tokens": -1}, "max_tokens must be at least 1", "drop:max_tokens"),
+    ({"tool_choice": "any"}, "tool_choice must be one of 'auto', 'none', 'required'", "tool_choice:any:required"),
+    ({"tool_choice": "required"}, "tool_choice is not supported", "drop:tool_choice"),
+    ({"reasoning_effort": "minimal"}, "Unsupported value for reasoning_effort", "drop:reasoning_effort"),
+    ({"stop": "x"}, "stop: expected a list", "drop:stop"),
+    ({"top_k": "many"}, "Unrecognized request argument supplied: top_k", "drop:top_k"),
+    ({"temperature": "hot", "seed": 1}, "`seed` is not supported", "drop:seed"),
+]  # fmt: skip
+"""What some endpoint takes is this one's trait, and so is what only it knows."""
+
+
+@pytest.mark.parametrize(("settings", "text", "wanted"), TAKEN_ELSEWHERE)
+def test_a_setting_that_another_endpoint_would_take_is_adapted(settings, text, wanted):
+    assert outcome(judged(400, text, request_of(settings=settings))) == wanted
+
+
+OURS_UNREAD = [
+    (500, "Failed to parse tools: [json.exception.out_of_range.403] key 'name' not found; tools = [{\"type\": \"function\"}]", "schema_diet:2"),
+    (500, "Failed to parse tools: Unsupported tool type: custom", "schema_diet:2"),
+    (500, "Failed to parse messages: Unsupported content part type: image_url; messages = [{}]", "images:no"),
+    (500, "Unable to generate parser for this template. Automatic parser generation failed: JSON schema error at #: unrecognized type", "schema_diet:2"),
+    (500, "Failed to parse tool_choice: required", "drop:tool_choice"),
+    (500, "image input is not supported - hint: if this is unexpected, you may need to provide the mmproj", "images:no"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("status", "text", "wanted"), OURS_UNREAD)
+def test_a_server_that_fails_on_what_we_sent_is_adapted_to(status, text, wanted):
+    assert outcome(judged(status, text)) == wanted
+
+
+BARE = request_of(entries=(User((Text("q"),)),), tools=(), settings={})
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Failed to parse messages: Missing 'content' in message; messages = [{}]",
+        "Failed to apply the chat template: unknown filter",
+        "Jinja Exception: unexpected token at row 3, column 9",
+        "Error rendering prompt with jinja template: 'dict object' has no attribute 'x'",
+        "Template error: Expected value expression at row 1",
+        "Unable to generate parser for this template. Automatic parser generation failed",
+    ],
+)
+def test_a_server_that_cannot_read_what_we_sent_is_not_asked_the_same_again(text):
+    judgement = judged(500, text, BARE)
+    assert outcome(judgement) == "RequestRejected"
+    assert text in str(judgement.error)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Failed to parse the upstream response",
+        "Failed to process your request",
+        "Failed to parse tool call arguments from the model",
+        "Failed to parse tool calls in the model's output",
+        "failed to load model template cache: timed out",
+    ],
+)
+def test_a_failure_that_names_nothing_of_ours_is_waited_out(text):
+    assert outcome(judged(500, text, BARE)) == "Retry"
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["No connected db.", "DB not connected. See the docs", "Not connected to a database, cannot verify"],
+)
+def test_a_gateway_that_cannot_look_up_a_key_did_not_accept_it(text):
+    assert outcome(judged(400, text)) == "AuthenticationFailed"
+    assert outcome(judged(500, text)) == "Retry"
+
+
 WRAPPINGS = [
     lambda text: {"error": text},
     lambda text: {"error": {"message": text}},
@@ -742,10 +845,25 @@ def test_whatever_arrives_a_judgement_comes_out(status, headers, payload, text, 
                 assert not isinstance(error, RateLimited)
 
 
+ENDLESS = ["{", "[", '"\\', "<", "tool ", "messages 1 ", "9", "1m", "name must ", "try again in ", "\n "]
+
+
 @pytest.mark.parametrize(
-    "piece", ["{", "[", '"\\', "<", "tool ", "messages 1 ", "9", "1m", "name must ", "try again in ", "\n "]
+    ("before", "piece"),
+    [*(("", piece) for piece in ENDLESS), ("the context length is ", "9"), ("limit ", "9,")],
 )
-def test_a_huge_body_is_judged_without_blowing_up(piece):
-    text = piece * (200_000 // len(piece))
+def test_a_huge_body_is_judged_without_blowing_up(before, piece):
+    text = before + piece * (200_000 // len(piece))
     for payload in (None, {"error": {"message": text}}, [text] * 3):
         assert judge(400, {}, payload, text, request_of(), now=NOW) is not None
+
+
+@pytest.mark.parametrize("unit", ["{", "[", '"\\', "<tool_call>", "<think>"])
+def test_a_megabyte_is_judged_with_no_more_than_twice_the_work_of_half_a_one(unit):
+    def operations(size):
+        with cProfile.Profile() as profile:
+            judge(400, {}, None, unit * (size // len(unit)), BARE, now=NOW)
+        return sum(entry.callcount for entry in profile.getstats())
+
+    operations(1_000)  # what is imported when it is first needed
+    assert operations(1_000_000) <= 2.2 * operations(500_000)

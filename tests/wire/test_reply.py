@@ -278,3 +278,32 @@ def test_no_json_makes_reading_raise(value: Any) -> None:
 def test_no_bytes_make_reading_raise(body: bytes) -> None:
     for data in (body, b"data: " + body, b"{" + body, b"data: {" + body + b"\n\n"):
         assert isinstance(read_body(data, TOOLS), Failure)
+
+
+WRITTEN = '<tool_call>{"name": "get_weather", "arguments": {"city": "Oslo"}}</tool_call>'
+BESIDE = {
+    "no arguments": ("", "stop", [("get_weather", {"city": "Oslo"})], ["text_call"]),
+    "an empty object": ("{}", "stop", [("get_weather", {"city": "Oslo"})], ["text_call"]),
+    "arguments that broke off": ('{"city": "Os', "stop", [("get_weather", {"city": "Oslo"})], ["text_call"]),
+    "the same, spelled closer": ('{"city":"Os', "stop", [("get_weather", {"city": "Oslo"})], ["text_call"]),
+    "arguments of another call that broke off": ('{"city": "Ro', "stop", [], []),
+    "other arguments": ('{"city": "Rome"}', "stop", [("get_weather", {"city": "Rome"})], []),
+    "arguments that broke off where all did": ('{"city": "Os', "length", [], []),
+}
+
+
+@pytest.mark.parametrize("name", BESIDE)
+def test_a_structured_call_takes_from_the_text_only_what_it_lacks_of_the_same_call(name: str) -> None:
+    arguments, finish, wanted, mends = BESIDE[name]
+    call = {"id": "c", "function": {"name": "get_weather", "arguments": arguments}}
+    reply = reply_in(completion({"content": WRITTEN, "tool_calls": [call]}, finish))
+    assert ready(reply) == wanted
+    assert [mend.code for mend in reply.mends] == mends
+    assert len(reply.tool_calls) == 1
+
+
+def test_a_call_without_arguments_does_not_swallow_another_tools_call_in_the_text() -> None:
+    call = {"id": "c", "function": {"name": "add", "arguments": ""}}
+    reply = reply_in(completion({"content": WRITTEN, "tool_calls": [call]}))
+    assert [call.name for call in reply.tool_calls] == ["add"]
+    assert reply.mends == ()

@@ -4,6 +4,7 @@ import gc
 import itertools
 import json
 import re
+from types import MappingProxyType
 
 import pytest
 from hypothesis import given
@@ -197,7 +198,7 @@ def test_a_round_encodes_only_what_is_new(monkeypatch):
         before = len(encoded)
         encoder.encode("m", history, TOOLS, {}, stream=True)
         costs.append(len(encoded) - before)
-    assert set(costs[2:]) == {3}  # the request's fields, the turn and its result
+    assert set(costs[2:]) == {2}  # the turn and its result
 
 
 def test_nothing_is_kept_of_a_conversation_that_is_gone():
@@ -391,10 +392,32 @@ def test_settings_are_sent_as_the_profile_lets_them_through(changes, settings, f
     assert {key: value for key, value in body.items() if key not in {"model", "tools", "messages"}} == fields
 
 
-@pytest.mark.parametrize("name", ["model", "messages", "tools", "stream"])
-def test_a_setting_that_is_ours_to_fill_in_is_a_mistake(name):
-    with pytest.raises(ConfigError, match=name):
+@pytest.mark.parametrize(
+    ("name", "instead"),
+    [("model", "argument"), ("messages", "history="), ("tools", "tools="), ("stream", "stream=")],
+)
+def test_a_setting_that_is_ours_to_fill_in_is_a_mistake(name, instead):
+    with pytest.raises(ConfigError, match=f"{name}.*{instead}"):
         sent([user("q")], settings={name: 1})
+
+
+CIRCLE: dict = {}
+CIRCLE["x"] = CIRCLE
+
+
+@pytest.mark.parametrize(
+    "value",
+    [float("nan"), float("-inf"), {1}, b"x", object(), [{"a": [float("nan")]}], {(1, 2): 3}, CIRCLE],
+    ids=["nan", "-inf", "a set", "bytes", "an object", "a nan within", "a tuple as name", "a circle"],
+)
+def test_a_setting_that_is_no_json_is_a_mistake_that_names_it(value):
+    with pytest.raises(ConfigError, match=r"settings\['odd'\] cannot be sent as JSON"):
+        sent([user("q")], settings={"temperature": 0, "odd": value})
+
+
+def test_a_setting_may_be_any_json():
+    value = MappingProxyType({"a": [1, None, True, "\ud83d\ude00", ("b",)]})
+    assert sent([user("q")], settings={"odd": value})["odd"] == {"a": [1, None, True, "😀", ["b"]]}
 
 
 @pytest.mark.parametrize("names", ["plain", "strict"])

@@ -175,7 +175,7 @@ def test_chunks_are_found_however_they_are_sent(body: bytes) -> None:
     ("body", "reason", "text"),
     [
         (event({"content": "It is"}), "cut_off", "It is"),
-        (event({"content": "It is"}) + b'data: {"choices": [{"del', "cut_off", "It is"),
+        (event({"content": "It is"}) + b'data: {"choices": [{"del', "broken_chunk", "It is"),
         (event({"tool_calls": [fragment(OSLO_TEXT, "get_weather", index=0)]}), "cut_off", ""),
         (event({"content": "It is"}) + b'data: {"error": {"message": "no"}}\n\n', "error_object", "It is"),
         (event({"content": "It is"}) + b'event: error\ndata: overloaded\n\n', "error_object", "It is"),
@@ -212,13 +212,64 @@ def test_a_stream_that_says_nothing_is_a_failure(body: bytes, reason: str) -> No
     assert failure_in(body).reason == reason
 
 
-def test_a_lost_chunk_never_leaves_a_call_that_runs() -> None:
-    body = calls_stream(fragment(OSLO_TEXT, "get_weather", index=0)).replace(
-        END, b'data: {"choices": [{\n\n' + END
-    )
-    assert failure_in(body).reason == "cut_off"
-    text_only = stream({"content": "It is 4."}).replace(END, b'data: {"choices": [{\n\n' + END)
-    assert [mend.code for mend in reply_in(text_only).mends] == ["unreadable_chunk"]
+BROKEN_CHUNKS = (
+    b'{"choices": [{',
+    b"{",
+    b'[{"choices": [{"index": 0',
+    b'{"choices": [{"index": 0, "deltaent": "is"}, "finish_reason": null}]}',
+    b"{'choices': [{'delta': {'content': 'is'",
+    event({"content": ""})[6:].strip() + b'{"choices": [{"index": 0, "de',
+)
+NOTHING_LOST = (
+    b"[PING]",
+    b"[DON",
+    b"{keep-alive}",
+    b"undefined",
+    b'{"id": "c1", "choices": [], "usage": {"prompt_to',
+    b'{"id": "c1", "choices" : null, "usage": {"prompt_to',
+)
+"""Data that is no JSON, and held nothing of the reply."""
+
+
+@pytest.mark.parametrize("broken", BROKEN_CHUNKS)
+@pytest.mark.parametrize("finish", [event({}, "stop") + END, event({}, "stop"), END, b""])
+@pytest.mark.parametrize(
+    "said", [{"content": "It is 4."}, {"tool_calls": [fragment(OSLO_TEXT, "get_weather", index=0)]}]
+)
+def test_a_chunk_that_cannot_be_read_leaves_a_reply_with_a_hole(
+    said: dict[str, Any], finish: bytes, broken: bytes
+) -> None:
+    failure = failure_in(event(said) + b"data: " + broken + b"\n\n" + finish)
+    assert failure.reason == "broken_chunk"
+    assert failure.partial is not None
+    assert failure.partial.cut_off
+    assert failure.partial.text == said.get("content", "")
+    assert ready(failure.partial) == []
+
+
+@pytest.mark.parametrize("noise", NOTHING_LOST)
+def test_data_that_held_nothing_of_the_reply_breaks_nothing(noise: bytes) -> None:
+    call = {"tool_calls": [fragment(OSLO_TEXT, "get_weather", index=0)]}
+    reply = reply_in(event(call) + b"data: " + noise + b"\n\n" + event({}, "tool_calls") + END)
+    assert [mend.code for mend in reply.mends] == ["unreadable_chunk"]
+    assert ready(reply) == [("get_weather", {"city": "Oslo"})]
+
+
+def test_a_chunk_that_breaks_behind_the_finish_reason_costs_calls_but_no_text() -> None:
+    broken = b'data: {"id": "c1", "obj'
+    reply = reply_in(event({"content": "It is 4."}) + event({}, "stop") + broken)
+    assert (reply.text, [mend.code for mend in reply.mends]) == ("It is 4.", ["unreadable_chunk"])
+    call = {"tool_calls": [fragment(OSLO_TEXT, "get_weather", index=0)]}
+    assert failure_in(event(call) + event({}, "tool_calls") + broken).reason == "broken_chunk"
+
+
+def test_a_reader_tells_at_once_that_its_stream_has_a_hole() -> None:
+    reader = StreamReader(TOOLS)
+    reader.feed(event({"content": "It is "}))
+    assert not reader.over
+    reader.feed(b'data: {"choices": [{\n\n')
+    assert reader.over
+    assert not reader.ended
 
 
 def test_a_length_that_was_said_once_is_not_taken_back() -> None:

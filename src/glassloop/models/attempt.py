@@ -14,6 +14,7 @@ from glassloop.core.tools import ToolSpec
 from glassloop.models.answer import Answer
 from glassloop.models.http import Client
 from glassloop.models.urls import may_follow
+from glassloop.wire.rejection import request_id_of
 from glassloop.wire.reply import Failure, read_body
 from glassloop.wire.stream import StreamReader
 
@@ -21,14 +22,6 @@ _REDIRECTS = frozenset((301, 302, 303, 307, 308))
 _MOST_REDIRECTS = 3
 _DRAIN_SECONDS = 0.25
 _KEEP_ALIVE = (b":", b"\n", b"\r")
-_REQUEST_IDS = (
-    "x-request-id",
-    "request-id",
-    "x-generation-id",
-    "x-ds-trace-id",
-    "x-amzn-requestid",
-    "cf-ray",
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,9 +90,7 @@ class Attempt:
             target = answer.headers.get("Location") if answer.status in _REDIRECTS else None
             if target is None:
                 self._answer = answer
-                self.request_id = next(
-                    (answer.headers[name] for name in _REQUEST_IDS if name in answer.headers), None
-                )
+                self.request_id = request_id_of(answer.headers)
                 return
             answer.close()
             self.url = _followed(self.url, target, answer.status)
@@ -129,7 +120,7 @@ class Attempt:
         reader = self._reader
         if reader is None:
             reader = self._reader = StreamReader(question.tools, tool_mode=question.tool_mode)
-        while not reader.ended and (data := await answer.read()):
+        while not reader.over and (data := await answer.read()):
             deltas = reader.feed(data)
             if deltas or (reader.saw_content and not data.startswith(_KEEP_ALIVE)):
                 answer.content_came()

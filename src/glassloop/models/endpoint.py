@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import time
 from collections.abc import AsyncGenerator, Mapping, Sequence
@@ -9,17 +10,19 @@ from dataclasses import replace
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from glassloop.core.entries import JSON, Entry, Usage
+from glassloop.core.entries import JSON, Entry, Reply, Usage
 from glassloop.core.errors import ConfigError, EndpointError
 from glassloop.core.events import Warned
 from glassloop.core.recording import NoRecorder, Recorder
 from glassloop.core.secrets import MASK, SECRET_HEADERS, mask
+from glassloop.core.setup import EndpointSetup
 from glassloop.models import operation
 from glassloop.models.answer import Answer
 from glassloop.models.deadlines import Deadlines, Retries
 from glassloop.models.http import DEFAULT_LIMIT, Client
 from glassloop.models.model import ModelRequest, Said
-from glassloop.models.profiles import Learnt, Lesson, ProfileStore
+from glassloop.models.prices import look_up_soon, price_of
+from glassloop.models.profiles import Learnt, Lesson, ProfileStore, lesson
 from glassloop.models.providers import Provider
 from glassloop.models.truncation import noticed
 from glassloop.models.urls import (
@@ -30,7 +33,7 @@ from glassloop.models.urls import (
     normal_base_url,
     root_url,
 )
-from glassloop.models.window import listed_models, model_id
+from glassloop.models.window import listed_models, model_id, running_window
 from glassloop.wire.profile import Profile
 from glassloop.wire.rejection import Raise, Sent, judge
 from glassloop.wire.request import Encoder
@@ -40,6 +43,11 @@ _UNVERIFIED = (
 )
 _DEADLINES = Deadlines()
 _RETRIES = Retries()
+_LONG_REQUEST = 6_000
+"""Bytes from which on it matters how large the window is: no model's is much smaller."""
+
+_SIDE_QUESTION = 2.0
+"""Seconds that a server of one's own has to say how large it is."""
 
 
 class Endpoint:
@@ -100,7 +108,8 @@ class Endpoint:
         """What you know of the endpoint, as profile changes."""
         self._facts = provider.profile if provider is not None else {}
         self._provider = provider.name if provider is not None else None
-        self._truncation_said = False
+        self._truncation_said = self._window_asked = False
+        self._priced = not self.is_own_server
         self._store = learned
         self._learnt: Learnt | None = None
         self._encoder: Encoder | None = None
@@ -113,6 +122,10 @@ class Endpoint:
         return self._name
 
     def stream(self, request: ModelRequest, recorder: Recorder) -> AsyncGenerator[Said, None]:
+        if (asking := getattr(recorder, "asking", None)) is not None:
+            asking(self.setup)
+        if self._priced:
+            look_up_soon()
         return operation.answer(self, request, recorder)
 
     async def close(self) -> None:
@@ -175,9 +188,57 @@ class Endpoint:
         return moved if moved is not None and may_follow(url, moved) else url
 
     @property
+    def setup(self) -> EndpointSetup:
+        """All that decides how a question is put to it and how its answer is read, but for the key."""
+        learnt = self.learnt
+        return EndpointSetup(
+            self._name,
+            self.base_url,
+            self.model,
+            self._provider,
+            self.streamed,
+            self.retries.attempts,
+            self.retries.longest_wait,
+            self._facts,
+            learnt.profile,
+            self.told,
+            learnt.url,
+            learnt.no_terminal,
+        )
+
+    @property
     def is_own_server(self) -> bool:
         """Whether it is in one's own network, where asking around does no harm."""
         return is_private_host(host_of(self.base_url))
+
+    @property
+    def context_window(self) -> int | None:
+        """The model's window in tokens, where it is known: you said so, it was learned, or the server told."""
+        return self.profile.context_window
+
+    async def completed(self, reply: Reply, asked: int) -> Reply:
+        """The reply to a request of `asked` bytes, with the window's size, and a price where no cost was reported."""
+        await self._ask_for_window(asked)
+        self._priced = self._priced and reply.cost is None
+        price = await price_of(self.base_url, self.model, reply.usage) if self._priced else None
+        window = self.context_window
+        if window is None and price is None:
+            return reply
+        return replace(reply, context_window=window, price=price)
+
+    async def _ask_for_window(self, asked: int) -> None:
+        """Once, when conversations get long, and only a server of one's own: it may cut them off without a word."""
+        if asked < _LONG_REQUEST or self._window_asked or not self.is_own_server:
+            return
+        self._window_asked = True
+        try:
+            async with asyncio.timeout(_SIDE_QUESTION):
+                found = await running_window(self)
+        except TimeoutError:
+            return
+        if found:
+            words = f"the server's context window is {found} tokens"
+            self.learn(lesson("context_window", words), Learnt({"context_window": found}))
 
     def profile_with(self, learnt: Learnt) -> Profile:
         """What the profile would be if this was all that was learned."""

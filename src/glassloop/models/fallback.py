@@ -35,6 +35,12 @@ class Fallback:
     def name(self) -> str:
         return " | ".join(model.name for model in self.models)
 
+    @property
+    def context_window(self) -> int | None:
+        """The smallest that is known, so that any of the models can take over."""
+        known = (getattr(model, "context_window", None) for model in self.models)
+        return min((size for size in known if size), default=None)
+
     async def stream(self, request: ModelRequest, recorder: Recorder) -> AsyncGenerator[Said, None]:
         for model, successor in zip(self.models, (*self.models[1:], None), strict=True):
             shown = False

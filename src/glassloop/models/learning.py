@@ -55,6 +55,11 @@ class Learning:
         self._pending.append((taught, learnt, step.lasting))
         return Learned(taught.code, taught.change, words)
 
+    def take_back(self) -> None:
+        """Undo the last change, which made no difference. It stays among those that were tried."""
+        self._pending.pop()
+        self._adaptations -= 1
+
     def keep(self) -> None:
         """The request was taken: what helped is remembered, unless it was for this request alone."""
         for taught, learnt, lasting in self._pending:

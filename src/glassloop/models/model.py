@@ -27,7 +27,11 @@ Said = Delta | Mend | Retrying | Learned | Switched | Warned | Reply
 
 
 class Model(Protocol):
-    """Anything that answers. Raises `EndpointError` when no reply can be had."""
+    """Anything that answers. Raises `EndpointError` when no reply can be had.
+
+    A model may also have a `context_window`: its size in tokens, or None. It is looked at when a run begins, and
+    `Reply.context_window` afterwards; without either, a run learns it from the first overflow.
+    """
 
     @property
     def name(self) -> str:

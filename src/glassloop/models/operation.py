@@ -37,8 +37,10 @@ from glassloop.models.outcomes import (
 from glassloop.models.patience import Patience
 from glassloop.models.profiles import Learnt, lesson
 from glassloop.models.window import context_window
+from glassloop.wire.calls import withheld
 from glassloop.wire.names import with_unique_ids
 from glassloop.wire.rejection import Adapt, Judgement, Overflow, Raise, Retry, Salvage, Sent, judge
+from glassloop.wire.request import Encoder
 from glassloop.wire.textcalls import find_calls
 
 if TYPE_CHECKING:
@@ -67,7 +69,7 @@ async def answer(endpoint: Endpoint, request: ModelRequest, recorder: Recorder) 
         for event in operation.events():
             yield event
         if isinstance(step, Reply):
-            yield step
+            yield await operation.completed(step)
             return
         yield replace(step, discard=shown)
         shown = False
@@ -87,21 +89,28 @@ class _Operation:
         self._question: Question
         self._partial: Reply | None = None
         self._ended_early = False
+        self._had_hole = False
+        self._garbled = False  # a streamed call was debris
         self._whole = False  # ask without streaming
         self._events: list[Learned] = []
 
     def attempt(self, recorder: Recorder) -> Attempt:
         """The next request, with all that is known by now."""
-        endpoint, request = self._endpoint, self._request
+        endpoint = self._endpoint
         self._encoder = encoder = self._learning.encoder()
-        profile = encoder.profile
-        streamed = profile.streams(endpoint.streamed and not self._whole, tools=bool(request.tools))
-        body = encoder.encode(
-            endpoint.model, request.entries, request.tools, request.settings, stream=streamed
-        )
-        tools = encoder.offered(request.tools)
-        self._question = Question(endpoint.url, endpoint.headers, body, tools, profile.tool_mode, streamed)
+        body, streamed = self._encoded(encoder)
+        tools = encoder.offered(self._request.tools)
+        mode = encoder.profile.tool_mode
+        self._question = Question(endpoint.url, endpoint.headers, body, tools, mode, streamed)
         return Attempt(endpoint.client, self._question, recorder)
+
+    def _encoded(self, encoder: Encoder) -> tuple[bytes, bool]:
+        """The body of the next request, and whether it asks for a stream."""
+        endpoint, request = self._endpoint, self._request
+        tools = request.tools
+        streamed = encoder.profile.streams(endpoint.streamed and not self._whole, tools=bool(tools))
+        body = encoder.encode(endpoint.model, request.entries, tools, request.settings, stream=streamed)
+        return body, streamed
 
     def events(self) -> list[Warned | Learned]:
         """What is to be said beside the step itself."""
@@ -136,12 +145,12 @@ class _Operation:
             )
         garbled = any(is_debris(call.name) for call in reply.tool_calls)
         if garbled and self._question.streamed:
-            self._whole = True
+            self._whole = self._garbled = True
             return Retrying("a streamed tool call came garbled; asking without streaming", 1)
         self._learning.keep()
         if attempt.url != self._question.url:
             self._learn("redirect", f"requests go to {attempt.url}", Learnt(url=attempt.url))
-        if self._whole and reply.tool_calls and not garbled:
+        if self._garbled and reply.tool_calls and not garbled:
             change = Learnt({"stream_with_tools": False})
             self._learn("streamed_calls", "replies are not streamed where there are tools", change)
         self._endpoint.look_for_truncation(len(self._question.body), self._request.entries, reply.usage)
@@ -159,10 +168,17 @@ class _Operation:
                 for call in calls
             ]
             calls = with_unique_ids(named, len(entries), used)
+            if self._request.settings.get("tool_choice") == "none":
+                calls, mend = withheld(calls)
+                reply = replace(reply, mends=(*reply.mends, mend))
         response_id = reply.response_id or attempt.request_id
         if response_id == reply.response_id and calls == reply.tool_calls:
             return reply
         return replace(reply, tool_calls=calls, response_id=response_id)
+
+    async def completed(self, reply: Reply) -> Reply:
+        """The reply with what is known besides it."""
+        return await self._endpoint.completed(reply, len(self._question.body))
 
     async def learn_window(self, overflow: ContextOverflow) -> None:
         """Keep how large the window is: from the refusal, from what is known, or from the server itself."""
@@ -190,6 +206,8 @@ class _Operation:
         failure, status = refused.failure, refused.status
         if failure.reason == "cut_off":
             return self._cut_off(refused, attempt)
+        if failure.reason == "broken_chunk":
+            return self._holed(status)
         verdict = self._judged(refused)
         if status < 400 and failure.reason in BROKEN_BODIES and says_nothing(verdict):
             words, kind, limit = BROKEN_BODIES[failure.reason]
@@ -200,7 +218,7 @@ class _Operation:
             case Retry(after, reason, limit):
                 return self._again(reason, still_failing(refused, verdict), asked=after, limit=limit)
             case Adapt():
-                return self._adapt(verdict, status)
+                return self._adapted(verdict, status) or self._refused(refused, attempt)
             case Salvage():
                 return self._salvaged(verdict, attempt) or self._refused(refused, attempt)
             case Overflow(window, words):
@@ -234,11 +252,23 @@ class _Operation:
         words = "The answer ended before it was complete"
         return self._again(words, ConnectionLost(words, status=refused.status))
 
-    def _adapt(self, verdict: Adapt, status: int) -> Learned:
+    def _holed(self, status: int) -> Retrying:
+        """A chunk that could not be read. Twice, it may be how this endpoint streams; a whole answer has no chunks."""
+        self._whole = self._whole or self._had_hole
+        self._had_hole = True
+        words = "A chunk of the answer could not be read"
+        return self._again(words, ConnectionLost(words, status=status))
+
+    def _adapted(self, verdict: Adapt, status: int) -> Learned | None:
+        """The change that was made to the next request; None if it would be the same again, byte for byte."""
         learned = self._learning.adapt(verdict, self._encoder.profile)
         if learned is None:
             words = "The endpoint refuses this request, also after it was changed as it asked"
             raise RequestRejected(words, status=status, provider_text=verdict.words)
+        body, _ = self._encoded(self._learning.encoder())
+        if body == self._question.body:
+            self._learning.take_back()
+            return None
         return learned
 
     def _salvaged(self, verdict: Salvage, attempt: Attempt) -> Reply | None:

@@ -49,13 +49,9 @@ def says_nothing(verdict: Judgement) -> bool:
 
 
 def could_be_whole(partial: Reply) -> bool:
-    """Whether nothing in it shows that anything but the end mark is missing: there is text, or complete calls.
-
-    One that has a finish reason lacks something else: a chunk in its middle could not be read. Its arguments may
-    parse all the same, with a hole in them.
-    """
+    """Whether nothing in it shows that anything but the end mark is missing: there is text, or complete calls."""
     complete = all(call.arguments is not None and call.text.strip() for call in partial.tool_calls)
-    return complete and not partial.is_empty and partial.finish_reason is None
+    return complete and not partial.is_empty
 
 
 def taken_as_whole(partial: Reply) -> Reply:

@@ -1,4 +1,4 @@
-"""The context window of an endpoint's model, where its server tells it. Asked on demand, never by itself."""
+"""The context window of an endpoint's model, where its server tells it. When that is asked is for others to say."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from glassloop.core.entries import JSON
-from glassloop.core.errors import EndpointError
+from glassloop.core.errors import GlassloopError
 
 if TYPE_CHECKING:
     from glassloop.models.endpoint import Endpoint
@@ -26,8 +26,18 @@ _IN_MODEL_LISTS = (
 async def context_window(endpoint: Endpoint) -> int | None:
     """The window in tokens that the server gives this model, None if it does not say.
 
-    Asked in turn: the model list (vLLM, OpenRouter, Groq, …), and on a server of one's own also Ollama's
-    `/api/ps` (as loaded) and `/api/show` (as configured), LM Studio's `/api/v0/models` and llama.cpp's `/props`.
+    Asked as in `running_window`, and of Ollama also `/api/show`: the window set in the Modelfile, not what the
+    model could do.
+    """
+    window = await running_window(endpoint)
+    return window if window is not None or not endpoint.is_own_server else await _from_modelfile(endpoint)
+
+
+async def running_window(endpoint: Endpoint) -> int | None:
+    """The same by reading alone, which is enough once the model has answered.
+
+    Asked in turn: the model list (vLLM, OpenRouter, Groq, …), and on a server of one's own also llama.cpp's
+    `/props`, LM Studio's `/api/v0/models` and Ollama's `/api/ps` (as loaded).
     """
     window = await _from_list(endpoint, "/models")
     if window is not None or not endpoint.is_own_server:
@@ -35,7 +45,7 @@ async def context_window(endpoint: Endpoint) -> int | None:
     return (
         await _from_props(endpoint)
         or await _from_list(endpoint, "/api/v0/models", outside=True)
-        or await _from_ollama(endpoint)
+        or await _from_loaded(endpoint)
     )
 
 
@@ -56,11 +66,13 @@ async def _from_props(endpoint: Endpoint) -> int | None:
     return _count(settings.get("n_ctx")) or _count(props.get("n_ctx"))
 
 
-async def _from_ollama(endpoint: Endpoint) -> int | None:
-    """Ollama: the context that the loaded model runs with, else the one set in its Modelfile. Not what it could do."""
+async def _from_loaded(endpoint: Endpoint) -> int | None:
+    """Ollama: the context that the loaded model runs with."""
     running = _model_entry(await _ask(endpoint, "/api/ps", outside=True), endpoint.model)
-    if running is not None and (window := _count(running.get("context_length"))):
-        return window
+    return _count(running.get("context_length")) if running is not None else None
+
+
+async def _from_modelfile(endpoint: Endpoint) -> int | None:
     shown = _map(await _ask(endpoint, "/api/show", outside=True, body={"model": endpoint.model}))
     lines = str(shown.get("parameters") or "").splitlines()
     return next(
@@ -72,7 +84,7 @@ async def _from_ollama(endpoint: Endpoint) -> int | None:
 async def _ask(endpoint: Endpoint, path: str, *, outside: bool, body: JSON = None) -> JSON:
     try:
         return await endpoint.ask(path, outside=outside, body=body)
-    except EndpointError:
+    except GlassloopError:  # also a replayed run's, which holds no answer to this
         return None
 
 

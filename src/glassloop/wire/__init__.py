@@ -13,7 +13,8 @@ Reading, from the bytes to the call
     stream     one body as it arrives (reply: one that came whole); sse: its bytes as events
     chunks     a stream's chunks → deltas, and one completion; increments, merging and slots put the pieces of
                texts, messages and calls together; shown: what a person may see by then
-    completion one completion → a `Reply`; bodies: where things are in it; finish, usage, reasoning: its parts
+    completion one completion → a `Reply`; bodies: where things are in it (foreign: in another API's shape);
+               finish, usage, reasoning: its parts
     calls      its tool calls; names and arguments: the two ladders. Below arguments: strictjson, relaxed (almost-JSON),
                numbertexts, and fits (whether an object looks like a tool's arguments)
     textcalls/ calls written as text, read and written
@@ -22,5 +23,6 @@ Refusals, from the answer to the change
     rejection  an error answer → one of the kinds of judgement: retry, adapt, compact, salvage or raise
     said       what its body says; sent: what our request held; vocabulary: the words in which endpoints refuse
     refusals   what to change: options, refused_tools and refused_messages hold the rules, rule what one is made of
+    mistakes   settings that no endpoint could take, which are the user's to change
     overflow   whether the window is full; waits: how long to wait
 """

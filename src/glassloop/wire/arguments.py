@@ -19,7 +19,10 @@ from glassloop.wire.strictjson import Forbidden
 MAX_DECODINGS = 3
 """How often a string that holds an encoded object is decoded again."""
 
-WRAPPER_KEYS = ("arguments", "parameters", "input", "kwargs", "args", "params", "properties")
+ARGUMENT_FIELDS = ("arguments", "parameters", "input", "args", "kwargs", "params", "tool_input")
+"""What arguments are called, on a call of any shape."""
+
+WRAPPER_KEYS = (*ARGUMENT_FIELDS, "properties")
 NAME_KEYS = ("name", "function", "tool", "tool_name", "function_name")
 
 

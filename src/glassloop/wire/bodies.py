@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 
 from glassloop.core.entries import JSON
 from glassloop.wire import strictjson
+from glassloop.wire.foreign import foreign_choice
 
 MAX_QUOTED = 64 * 1024
 """Bytes or characters of a body that a failure keeps for people to read."""
@@ -63,7 +64,8 @@ def choices_of(body: Mapping[str, JSON]) -> list[Mapping[str, JSON]]:
     message = body.get("message")
     if isinstance(message, dict) and message.keys() & {"role", "content", "tool_calls"}:
         return [body]
-    return []
+    choice = foreign_choice(body) if choices is None else None
+    return [choice] if choice is not None else []
 
 
 _CHOICE_KEYS = ("message", "delta", "text", "finish_reason", "index")
@@ -115,12 +117,25 @@ def message_of(choice: Mapping[str, JSON]) -> Mapping[str, JSON]:
         if isinstance(value, dict) and value:
             return with_calls_beside(choice, value)
         if isinstance(value, str) and value:
-            return {"role": "assistant", "content": value}
+            return _message_in(value) or {"role": "assistant", "content": value}
+    if isinstance(choice.get("messages"), list) and choice["messages"]:
+        return message_of({"message": choice["messages"][-1]})
     if isinstance(choice.get("text"), str):
         return {"role": "assistant", "content": choice["text"]}
     return {
         key: choice[key] for key in ("role", "content", "tool_calls", "reasoning_content") if key in choice
     }
+
+
+def _message_in(text: str) -> Mapping[str, JSON] | None:
+    """The message that was encoded twice."""
+    if not text.startswith("{") or '"role"' not in text:
+        return None
+    try:
+        message = BODY_DECODER.decode(text)
+    except (ValueError, RecursionError):
+        return None
+    return message if isinstance(message, dict) and message.get("role") == "assistant" else None
 
 
 def with_calls_beside(choice: Mapping[str, JSON], message: Mapping[str, JSON]) -> Mapping[str, JSON]:

@@ -5,21 +5,24 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from glassloop.core.entries import JSON, Mend, ToolCall
 from glassloop.core.tools import ToolSpec
-from glassloop.wire.arguments import read_arguments
+from glassloop.wire.arguments import ARGUMENT_FIELDS, read_arguments
 from glassloop.wire.names import resolve_name
 
 CALL_FIELDS = ("tool_calls", "tool_call", "toolCalls", "function_calls")
 """Where calls are. The legacy `function_call` counts only when none of these holds any."""
 
-ARGUMENT_FIELDS = ("arguments", "parameters", "input", "args", "kwargs", "params", "tool_input")
 NAME_FIELDS = ("name", "tool_name", "function_name")
 _CALL_PARTS = ("tool_use", "tool_call", "function_call", "function")
 _NOT_EXTRA = frozenset((*NAME_FIELDS, *ARGUMENT_FIELDS, "id", "type", "function", "index", "custom"))
 
 CUT_OFF = "The reply was cut off before it was complete, so this call did not run. Send it again, shorter or in parts."
+
+
+NOT_ASKED_FOR = "No tool may be called now (tool_choice is none), so this call did not run. Answer in words."
 
 
 def call_items(message: Mapping[str, JSON]) -> tuple[list[dict[str, JSON]], list[Mend]]:
@@ -91,6 +94,12 @@ def _bundled(function: Mapping[str, JSON]) -> list[Mapping[str, JSON]]:
 def blocked(call: ToolCall) -> ToolCall:
     """The call, which must not run because the reply it stands in is not complete."""
     return ToolCall(call.id, call.name, call.arguments, call.text, CUT_OFF, call.extra)
+
+
+def withheld(calls: Sequence[ToolCall]) -> tuple[tuple[ToolCall, ...], Mend]:
+    """The calls of a reply that was asked to hold none: they must not run, and the model is told why."""
+    told = tuple(call if call.problem else replace(call, problem=NOT_ASKED_FOR) for call in calls)
+    return told, Mend("unasked_call", f"{len(told)} calls did not run: tool_choice was none")
 
 
 def is_call_part(part: JSON) -> bool:

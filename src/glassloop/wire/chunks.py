@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from glassloop.core.entries import JSON, Mend, Reply
 from glassloop.core.events import Delta
 from glassloop.core.tools import ToolSpec
+from glassloop.wire import foreign
 from glassloop.wire.bodies import (
     BODY_DECODER,
     choices_of,
@@ -35,11 +36,17 @@ from glassloop.wire.sse import ServerEvent
 from glassloop.wire.usage import usage_object
 
 _META_FIELDS = ("id", "model", "created", "system_fingerprint", "provider", "service_tier")
-_CHOICE_FIELDS = ("native_finish_reason", "finish_details")
+_CHOICE_FIELDS = ("native_finish_reason", "finish_details", foreign.MARK)
+_END_EVENTS = frozenset(("done", "end", "finish", "finished", "complete", "completed", "close"))
+"""Names of events without data that end a stream."""
 _STREAM_STARTS = ("data:", "event:", "id:", "retry:", ":")
 _END = re.compile(r'"?\[DONE\]"?|DONE\b', re.IGNORECASE)
 _GLUE = re.compile(r"(?:\s|data:|\x1e)*")
 """What may stand between two JSON values of one event."""
+_WAS_CHUNK = re.compile(r"""[\[{]\s*(?:["'{]|\Z)""")
+"""How data begins that was meant to be a chunk. Anything else is noise: `ping`, `[KEEPALIVE]`, half of an end mark."""
+_OF_NO_CHOICE = re.compile(r'"choices"\s*:\s*(?:\[\s*\]|null)')
+"""In the readable part of a broken chunk: it held nothing of the reply."""
 
 
 @dataclass(slots=True)
@@ -68,8 +75,10 @@ class Chunks:
         self._last_object: JSON = None
         self._error: JSON = None
         self._complaint: JSON = None  # what may be an error: it decides if the reply stays incomplete
-        self._broken = False  # a chunk was cut
-        self._noise = 0  # data that is no JSON and never was meant to be
+        self._noise = False  # data was left out that held nothing of the reply
+        self._broken_late = False  # a chunk could not be read, behind the finish reason
+        self.broken = False
+        """Whether a chunk could not be read: the reply has a hole there, and what follows is not merged."""
         self.ended = False
 
     @property
@@ -93,8 +102,10 @@ class Chunks:
         return self.ended or any(choice.finish for choice in self._choices.values())
 
     def read(self, events: Iterable[ServerEvent]) -> list[Delta]:
-        """Merge the events' chunks; what may be shown of them by now."""
+        """Merge the events' chunks, as far as they can be read; what may be shown of them by now."""
         deltas: list[Delta] = []
+        if self.broken:
+            events = ()
         run: list[str] = []  # of ordinary chunks with text in the same field, shown at once
         run_field = ""
         for name, data in events:
@@ -107,8 +118,12 @@ class Chunks:
                 run_field = field
                 run.append(self._plain[field][-1])
                 continue
+            if name.lower() in _END_EVENTS and not data.strip("{} "):
+                self.ended = True
             for obj in self._objects(name, data) if chunk is None else (chunk,):
                 self._object(name, obj, deltas)
+            if self.broken:
+                break
         if run:
             deltas += self._show(run_field, "".join(run))
         return coalesced(deltas)
@@ -187,10 +202,12 @@ class Chunks:
     def _unreadable(self, name: str, data: str) -> None:
         if name == "error":
             self._error = {"error": {"message": data}}
-        elif data.startswith(("{", "[")):
-            self._broken = True
+        elif not _WAS_CHUNK.match(data) or _OF_NO_CHOICE.search(data):
+            self._noise = True
+        elif any(choice.finish for choice in self._choices.values()):
+            self._broken_late = True
         else:
-            self._noise += 1
+            self.broken = True
 
     def _object(self, name: str, obj: JSON, deltas: list[Delta]) -> None:
         if isinstance(obj, list) and len(obj) > 1:
@@ -214,6 +231,8 @@ class Chunks:
                 self._meta[key] = body[key]
         for choice in choices:
             self._choice(choice, deltas)
+        if body.get("done") is True:
+            self.ended = True
 
     def _choice(self, choice: Mapping[str, JSON], deltas: list[Delta]) -> None:
         index = choice.get("index")
@@ -253,9 +272,11 @@ class Chunks:
             return Failure(error, quoted(error), "error_object", partial)
         if isinstance(reply, Failure):
             return reply
-        if not self.done or (self._broken and reply.tool_calls):
+        if self.broken or (self._broken_late and reply.tool_calls):
+            return Failure(None, raw, "broken_chunk", incomplete(reply))
+        if not self.done:
             return Failure(None, raw, "cut_off", incomplete(reply))
-        if self._broken or self._noise:
+        if self._broken_late or self._noise:
             reply = replace(
                 reply, mends=(*reply.mends, Mend("unreadable_chunk", "a chunk that is no JSON was left out"))
             )

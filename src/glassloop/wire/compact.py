@@ -19,7 +19,15 @@ def dumps(value: JSON) -> str:
 
 def encoded(value: JSON) -> bytes:
     """Compact JSON in UTF-8. Two surrogates that make a pair are joined; a lone one, without UTF-8, is replaced."""
-    text = dumps(value)
+    return _utf8(dumps(value))
+
+
+def encoded_exactly(value: JSON) -> bytes:
+    """`encoded`, but raising ValueError, TypeError or RecursionError for what JSON does not have."""
+    return _utf8(_dumps(value))
+
+
+def _utf8(text: str) -> bytes:
     try:
         return text.encode("utf-8")
     except UnicodeEncodeError:

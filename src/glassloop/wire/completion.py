@@ -22,13 +22,21 @@ from glassloop.wire.bodies import (
 )
 from glassloop.wire.calls import blocked, call_items, is_call_part, read_calls
 from glassloop.wire.finish import FinishKind, finish_of
+from glassloop.wire.foreign import MARK
 from glassloop.wire.ordinary import ordinary_reply
 from glassloop.wire.reasoning import is_thinking_part, reasoning_of, split_thinking, text_within
 from glassloop.wire.textcalls import TextCallReader, TextCalls
 from glassloop.wire.usage import read_cost, read_usage, usage_object
 
 FailureReason = Literal[
-    "error_object", "no_choices", "not_json", "html", "empty_body", "cut_off", "error_finish"
+    "error_object",
+    "no_choices",
+    "not_json",
+    "html",
+    "empty_body",
+    "cut_off",
+    "broken_chunk",
+    "error_finish",
 ]
 
 
@@ -95,8 +103,10 @@ def _read_choices(
     finish, kind = finish_of(choices)
     cut_off = kind == "cut_off"
     message, items, mends = _one_message(messages)
+    if shape := next((choice[MARK] for choice in choices if choice.get(MARK)), None):
+        mends.append(Mend("foreign_shape", f"the reply came in the shape of another API ({shape})"))
     calls, call_mends = read_calls(items, tools, cut_off=cut_off)
-    said = _read_text(message, calls, tools, tool_mode, cut_off=cut_off)
+    said = _read_text(message, tuple(calls), tools, tool_mode, cut_off=cut_off)
     counts = usage_object(body)
     refusal = message.get("refusal")
     refused = kind == "filtered" or (isinstance(refusal, str) and bool(refusal) and not said.text)
@@ -153,7 +163,7 @@ class _Said:
 
 def _read_text(
     message: Mapping[str, JSON],
-    calls: Sequence[ToolCall],
+    calls: tuple[ToolCall, ...],
     tools: Mapping[str, ToolSpec],
     tool_mode: str,
     *,
@@ -164,8 +174,12 @@ def _read_text(
     content, mends = content_text(message)
     inside, content, mend = split_thinking(content)
     mends += [mend] if mend else []
-    lacking = any(not call.arguments and not call.problem for call in calls)
+    lacking = not cut_off and any(map(_is_lacking, calls))
     found = _text_calls(content, tools, tool_mode, structured=bool(calls) and not lacking, cut_off=cut_off)
+    if lacking and (filled := tuple(_filled(call, found.calls) for call in calls)) != calls:
+        calls = filled
+    elif lacking:
+        found = _text_calls(content, tools, tool_mode, structured=True)
     reasoning = reasoning or inside or found.reasoning
     written = found.calls
     mends += found.mends
@@ -179,27 +193,31 @@ def _read_text(
             )
     if cut_off:
         written = tuple(map(blocked, written))
-    return _Said(found.content, reasoning, field, _combined(calls, written), tuple(mends))
+    return _Said(found.content, reasoning, field, calls or tuple(written), tuple(mends))
 
 
-def _combined(calls: Sequence[ToolCall], written: Sequence[ToolCall]) -> tuple[ToolCall, ...]:
-    """Structured calls win; but one without arguments takes those of the same call written as text."""
-    if not calls:
-        return tuple(written)
-    return tuple(_filled(call, written) for call in calls)
+def _is_lacking(call: ToolCall) -> bool:
+    """Whether a structured call came without its arguments, or with arguments that cannot be read."""
+    return not call.arguments and (call.problem is None or bool(call.text.strip()))
 
 
 def _filled(call: ToolCall, written: Sequence[ToolCall]) -> ToolCall:
-    if call.arguments or call.problem:
+    """The call, lacking as it is, with the arguments of the same call where it is written as text in full.
+
+    Arguments that broke off are the beginning of those in the text, or it is another call.
+    """
+    if not _is_lacking(call):
         return call
+    begun = "".join(call.text.split()) if call.problem else ""
     for other in written:
-        if other.name == call.name and other.arguments and not other.problem:
-            return replace(call, arguments=other.arguments, text=other.text)
+        whole = "".join(other.text.split())
+        if other.name == call.name and other.arguments and not other.problem and whole.startswith(begun):
+            return replace(call, arguments=other.arguments, text=other.text, problem=None)
     return call
 
 
 def _text_calls(
-    content: str, tools: Mapping[str, ToolSpec], tool_mode: str, *, structured: bool, cut_off: bool
+    content: str, tools: Mapping[str, ToolSpec], tool_mode: str, *, structured: bool, cut_off: bool = False
 ) -> TextCalls:
     """The calls written in a whole text, and the text without them."""
     if not content:

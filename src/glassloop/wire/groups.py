@@ -22,7 +22,11 @@ def divided(entries: Sequence[Entry]) -> tuple[list[System], list[Entry]]:
 
 
 def _summarised(rest: list[Entry]) -> list[Entry]:
-    summary = next(entry for entry in reversed(rest) if isinstance(entry, Summary))
+    """A summary that replaces nothing (any more) stands where it is, as the loop has put it."""
+    replacing = (entry for entry in reversed(rest) if isinstance(entry, Summary) and entry.replaces)
+    summary = next(replacing, None)
+    if summary is None:
+        return rest
     cut = _whole_turns(rest, summary.replaces)
     return [summary, *(entry for entry in rest[cut:] if not isinstance(entry, Summary))]
 

@@ -34,6 +34,7 @@ from glassloop.wire.parts import (
     user_content,
 )
 from glassloop.wire.profile import Profile
+from glassloop.wire.reasoning import split_thinking
 
 NO_RESULT = "(no result was recorded for this call)"
 NO_OUTPUT = "(no output)"
@@ -143,6 +144,8 @@ def _render_text_turn(reply: Reply, texts: Sequence[JSON], messages: _Messages) 
 
     mode = messages.profile.tool_mode
     raw = reply.raw.get("content")
+    if isinstance(raw, str) and not _thinks_back(reply, messages.profile):
+        _, raw, _ = split_thinking(raw)
     if not isinstance(raw, str) or not raw.strip() or reply.raw.get("tool_calls"):
         raw = textcalls.render_calls(mode, reply.text, reply.tool_calls)
     messages.items.append({"role": "assistant", "content": raw})
@@ -245,9 +248,16 @@ def _content(reply: Reply, profile: Profile) -> Message:
     return _CALL_ONLY[profile.call_content]
 
 
+def _thinks_back(reply: Reply, profile: Profile) -> bool:
+    """Whether the turn goes back with its reasoning, in a field or in the text."""
+    if profile.reasoning_back == "loop":
+        return bool(reply.tool_calls)
+    return profile.reasoning_back == "always"
+
+
 def _reasoning(reply: Reply, profile: Profile) -> Message:
     """The reasoning under the name in which it came, or under the one that this endpoint insists on."""
-    if profile.reasoning_back == "never" or (profile.reasoning_back == "loop" and not reply.tool_calls):
+    if not _thinks_back(reply, profile):
         return {}
     if profile.reasoning_name is not None:
         return {profile.reasoning_name: reply.reasoning or " "}

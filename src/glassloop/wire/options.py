@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from glassloop.wire.mistakes import is_mistaken
 from glassloop.wire.rule import Step
 from glassloop.wire.sent import Sent
 from glassloop.wire.vocabulary import MISSING, REFUSED, named, near, pattern
@@ -51,6 +52,31 @@ def option_steps(sent: Sent, text: str, *, param: str, is_refusal: bool) -> Iter
         yield from _several(fields, text)
     for field in fields:
         yield from _field_steps(sent, field, text)
+
+
+def mistaken_fields(sent: Sent, text: str, *, param: str) -> list[str]:
+    """The options that the error text is about, and that no endpoint could take as they were set.
+
+    `text` and `param` as in `option_steps`. An endpoint that does not know the field says nothing of its value.
+    """
+    if not _ABOUT_VALUE.search(text) or _ABOUT_FIELD.search(text):
+        return []
+    return [
+        field
+        for field, value in sent.options.items()
+        if is_mistaken(field, value) and field not in sent.profile.set_fields and _names(field, text, param)
+    ]
+
+
+_ABOUT_VALUE = pattern(
+    r"\btype\b|\b(?:in)?valid\b|\bexpect|\bmust be\b|\bshould be\b|\bpars(?:e|ing)\b|convert|unmarshal|deserializ",
+    r"\bbetween\b|\brange\b|at least|at most|too (?:small|low|few|large|high)|greater|less than|[<>≤≥]|\bone of\b|\bvalues?\b",
+    r"不合法|非法|无效|错误|范围",
+)
+_ABOUT_FIELD = pattern(
+    r"unsupported(?! value)|not (?:\w+ )?support|n't support|unknown(?! variant)|unrecogni[sz]ed|\bextra\b|permitted|allowed"
+    r"|forbidden|\bunset\b|combin|together|incompatible|conflict|no longer|deprecated|removed?\b|available|unexpected (?:key|field|param|arg|prop)|additional prop|不支持|未知",
+)
 
 
 def placed_steps(sent: Sent, text: str) -> Iterator[Step]:

@@ -8,7 +8,8 @@ from glassloop.wire.said import Said
 from glassloop.wire.vocabulary import near, pattern
 
 _SMALLEST_WINDOW = 128
-_N = r"(?<!by )(\d[\d,_]{0,14})(?![\d.]*\d*[a-z%])"
+_N = r"(?<!by )(?<!\d)(\d{1,15}+(?:[,_]\d{3})*+)(?!\d)(?!(?:\.\d{1,9})?[a-z%])"
+"""A number that is no rate and has no unit. It takes what belongs to it at once: digits without end cost no more."""
 _LENGTH = (
     r"\bcontext\b|context_(?:length|window|size)|\bprompts?\b|\binputs?\b(?! should)|\bmessages\b|\bconversation\b|\bhistory\b"
     r"|(?:input|prompt|request|total)[ _]tokens?\b|\btoken (?:count|limit)\b|\btokens\b|上下文|输入|提示词"

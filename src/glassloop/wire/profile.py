@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
+import json
+import math
 import types
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
@@ -20,6 +22,8 @@ UserAfterTool = Literal["separate", "fold"]
 NoProperties = Literal["keep", "omit"]
 
 DEEPEST_DIET = 4
+REQUEST_FIELDS = frozenset(("model", "messages", "tools", "stream"))
+"""Fields of every request that are filled in from elsewhere, and that no setting can hold."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,9 +168,18 @@ def _checked(name: str, value: JSON) -> Any:
     if name not in _TYPES:
         raise ValueError(f"a profile has no field {name!r}; it has {', '.join(_FIELDS)}")
     taken = _taken(_TYPES[name], value)
+    if taken is not _REFUSED and (ours := sorted(REQUEST_FIELDS.intersection(_sent_as(name, taken)))):
+        raise ValueError(f"profile field {name!r} cannot hold {', '.join(ours)}, which every request has")
     if taken is _REFUSED or (name == "schema_diet" and not 0 <= value <= DEEPEST_DIET):
         raise ValueError(f"profile field {name!r} cannot be {value!r}; {_allowed(name)}")
     return taken
+
+
+def _sent_as(name: str, taken: Any) -> Iterable[str]:
+    """The request fields that a profile field adds."""
+    if name == "set_fields":
+        return tuple(taken)
+    return tuple(taken.values()) if name == "rename_fields" else ()
 
 
 _REFUSED = object()
@@ -185,12 +198,21 @@ def _taken(kind: Any, value: JSON) -> Any:
     if origin is not None:
         return _taken_map(get_args(kind)[1], value)
     if kind is Any:
-        return value
+        return value if _is_json(value) else _REFUSED
     if kind is float:
-        return value if isinstance(value, (int, float)) and not isinstance(value, bool) else _REFUSED
+        is_number = isinstance(value, int) or (isinstance(value, float) and math.isfinite(value))
+        return value if is_number and not isinstance(value, bool) else _REFUSED
     if kind is int:
         return value if isinstance(value, int) and not isinstance(value, bool) else _REFUSED
     return value if isinstance(value, kind) else _REFUSED
+
+
+def _is_json(value: object) -> bool:
+    try:
+        json.dumps(value, allow_nan=False)
+    except (TypeError, ValueError, RecursionError):
+        return False
+    return True
 
 
 def _taken_list(value: JSON) -> Any:
@@ -208,7 +230,7 @@ def _taken_map(kind: Any, value: JSON) -> Any:
 
 
 _WORDS = {
-    Any: "any JSON",
+    Any: "JSON",
     bool: "true or false",
     int: "a whole number",
     float: "a number",

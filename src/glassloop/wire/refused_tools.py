@@ -10,7 +10,7 @@ from glassloop.wire import diet
 from glassloop.wire.profile import DEEPEST_DIET
 from glassloop.wire.rule import Refusal, Step, always, has_calls, has_tools, or_text, to_text
 from glassloop.wire.sent import Sent
-from glassloop.wire.vocabulary import MISSING, REFUSED, near, pattern
+from glassloop.wire.vocabulary import MISSING, REFUSED, UNREAD_CALL, near, pattern
 
 # ── tools ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -160,6 +160,8 @@ RULES = (
             r"\bjson ?schema\b|\bschema\b|\$ref|\$defs|\$schema|any_?of\b|one_?of\b|all_?of\b|additional_?properties",
             r"function_?declarations?|exclusive_?m(?:in|ax)imum|pattern_?properties",
             r"(?:^|\n|\bat |\bin )['\"`]?tools?[^\w\n]{1,3}\d",
+            r"fail\w* to (?:parse|read|validate|convert) (?:the )?(?:tools|functions)\b",
+            r"fail\w* to (?:parse|read|validate|convert) (?:the )?(?:tool|function) (?:definition|schema)s?\b",
             r"['\"`]type['\"`] must be|parameters\W{1,3}(?:type|properties)\b",
             near(
                 r"\btools?\b|\bfunctions?\b|\bparameters\b",
@@ -189,12 +191,13 @@ LAST_RULES = (
         pattern(
             near(_TOOLS, REFUSED, 50),
             r"(?:^|\n)(?:body\.)?(?:tools|functions): ",
+            r"\b(?:remove|omit|drop|leave out|without)\b (?:the |any |your )?['\"`]?(?:tools|functions)\b",
             r"(?:\bno|\blacks?|\bwithout) (?:native )?(?:tool|function)[ _-]?(?:use|usage|call\w*)",
             r"support(?:s|ing)? tool|--enable-auto-tool-choice|--tool-call-parser|--jinja|tool[_ ]call[_ ]parser",
             near(_TOOLS, r"\bjinja\b|\btemplate\b"),
         ),
         has_tools,
         or_text(),
-        pattern(_INSIDE_TOOLS, r"failed to (?:parse|call)", r"invalid (?:tool|function) call"),
+        pattern(_INSIDE_TOOLS, UNREAD_CALL.pattern, r"invalid (?:tool|function) call"),
     ),
 )

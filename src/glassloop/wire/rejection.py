@@ -7,6 +7,7 @@ The order of the table below is the rule: a throttle that speaks of tokens is no
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -22,7 +23,7 @@ from glassloop.core.errors import (
 )
 from glassloop.wire import overflow
 from glassloop.wire.judgement import Adapt, Judgement, Overflow, Raise, Retry, Salvage
-from glassloop.wire.options import OUTPUT_LIMITS
+from glassloop.wire.options import OUTPUT_LIMITS, mistaken_fields
 from glassloop.wire.refusals import refusal_steps
 from glassloop.wire.said import Said, said
 from glassloop.wire.sent import Sent
@@ -39,11 +40,12 @@ from glassloop.wire.vocabulary import (
     THROTTLED,
     UNKNOWN_MODEL,
     UNREAD_CALL,
+    UNREAD_REQUEST,
     VAGUE,
 )
 from glassloop.wire.waits import in_words, wait_of
 
-__all__ = ["Adapt", "Judgement", "Overflow", "Raise", "Retry", "Salvage", "Sent", "judge"]
+__all__ = ["Adapt", "Judgement", "Overflow", "Raise", "Retry", "Salvage", "Sent", "judge", "request_id_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +58,17 @@ class _Case:
     text: str
     sent: Sent
     now: float
+
+    @property
+    def param(self) -> str:
+        """The field that the body itself names."""
+        param = self.words.value("param", "parameter", "field")
+        return param if isinstance(param, str) else ""
+
+    @property
+    def is_refusal(self) -> bool:
+        """Whether the status says that the request was at fault."""
+        return self.status in (400, 422)
 
     @property
     def wait(self) -> float | None:
@@ -83,8 +96,13 @@ _SCRIPTS_MEET = re.compile(r"(?<=[\u4e00-\u9fff])(?=[a-z0-9_])|(?<=[a-z0-9_])(?=
 """Chinese sets no spaces around a field's name, and rules look for whole words."""
 
 
+_DUMPED = re.compile(r"; (?:tools|messages|tool_choice|request|body) = .*", re.DOTALL)
+"""llama.cpp appends the part of our request that it could not read."""
+
+
 def _searched(text: str) -> str:
-    return _SCRIPTS_MEET.sub(" ", _CONTINUED_LINE.sub(": ", _REQUEST_ID.sub(" ", text.lower())))
+    text = _DUMPED.sub("", _REQUEST_ID.sub(" ", text.lower()))
+    return _SCRIPTS_MEET.sub(" ", _CONTINUED_LINE.sub(": ", text))
 
 
 def judge(
@@ -198,6 +216,13 @@ def _reason(case: _Case, default: str) -> str:
     return case.words.quote or default
 
 
+def _unread_request(case: _Case) -> Judgement | None:
+    """A server that fails on our request, with nothing left to change: it would fail again, whatever the status."""
+    if not UNREAD_REQUEST.search(case.text):
+        return None
+    return _raise(case, RequestRejected, "The endpoint could not read the request.")
+
+
 # ── who may, and what ────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -258,6 +283,20 @@ def _too_long(case: _Case) -> Judgement | None:
     return Overflow(window, case.words.quote)
 
 
+def _mistaken(case: _Case) -> Judgement | None:
+    """A setting that no endpoint could take. To adapt to it would teach the profile nothing but the mistake."""
+    fields = mistaken_fields(case.sent, case.text, param=case.param)
+    if not fields:
+        return None
+    shown = ", ".join(f"{field} = {json.dumps(case.sent.options[field])[:_SHOWN]}" for field in fields)
+    return _raise(
+        case, RequestRejected, f"The endpoint refuses the setting {shown}.", "Correct it in `settings`."
+    )
+
+
+_SHOWN = 100
+
+
 def _adapted(case: _Case) -> Judgement | None:
     return _adaptation(case)
 
@@ -265,13 +304,7 @@ def _adapted(case: _Case) -> Judgement | None:
 def _adaptation(case: _Case, only: str = "") -> Adapt | None:
     if not case.text:
         return None
-    param = case.words.value("param", "parameter", "field")
-    steps = refusal_steps(
-        case.sent,
-        case.text,
-        param=param if isinstance(param, str) else "",
-        is_refusal=case.status in (400, 422),
-    )
+    steps = refusal_steps(case.sent, case.text, param=case.param, is_refusal=case.is_refusal)
     for code, changes in steps:
         if code.startswith(only) and (step := _untried(case, code, changes)) is not None:
             return step
@@ -289,9 +322,7 @@ _LONG = 20_000
 
 def _wordless(case: _Case) -> Judgement | None:
     """A 400 without a word: leave out what some endpoints don't know, once; a long request may be too long."""
-    if case.status not in (400, 422) or not (
-        case.words.is_empty or SAYS_NOTHING.fullmatch(case.text.strip())
-    ):
+    if not case.is_refusal or not (case.words.is_empty or SAYS_NOTHING.fullmatch(case.text.strip())):
         return None
     sent = case.sent
     bare = {
@@ -320,11 +351,13 @@ _RULES: tuple[Callable[[_Case], Judgement | None], ...] = (
     _beyond_any_wait,
     _throttled,
     _filtered,
+    _mistaken,
     _too_long,
     _unknown_model,
     _key,
     _adapted,
     _wordless,
+    _unread_request,
     _outage,
     _wrong_address,
 )
@@ -334,16 +367,24 @@ _RULES: tuple[Callable[[_Case], Judgement | None], ...] = (
 _REQUEST_IDS = (
     "x-request-id",
     "request-id",
+    "x-generation-id",
+    "x-ds-trace-id",
     "x-amzn-requestid",
     "apim-request-id",
     "x-ms-request-id",
     "x-trace-id",
     "cf-ray",
 )
+"""What support asks for, the provider's own before what stands in front of it."""
+
+
+def request_id_of(headers: Mapping[str, str]) -> str | None:
+    """The id of a request, from the headers of its answer, whose names are lower-case or compared without case."""
+    return next((headers[name] for name in _REQUEST_IDS if headers.get(name)), None)
 
 
 def _raise(case: _Case, kind: type[EndpointError], message: str, hint: str = "") -> Raise:
-    request_id = next((case.headers[name] for name in _REQUEST_IDS if case.headers.get(name)), None)
+    request_id = request_id_of(case.headers)
     if request_id is None and isinstance(stated := case.words.value("request_id", "requestId"), str):
         request_id = stated
     return Raise(

@@ -16,15 +16,20 @@ from glassloop.core.entries import JSON, Entry, Reply, System
 from glassloop.core.errors import ConfigError
 from glassloop.core.tools import ToolSpec
 from glassloop.wire import diet
-from glassloop.wire.compact import encoded
+from glassloop.wire.compact import encoded, encoded_exactly
 from glassloop.wire.groups import divided, groups_of, is_sent
 from glassloop.wire.labels import wire_name
 from glassloop.wire.messages import GO_ON, render
-from glassloop.wire.profile import Profile
+from glassloop.wire.profile import REQUEST_FIELDS, Profile
 
-_OURS = frozenset(("model", "messages", "tools", "stream"))
-_ONLY_WITH_TOOLS = frozenset(("tool_choice", "parallel_tool_calls"))
+_INSTEAD = {
+    "messages": "they are the conversation; pass `history=` or a task",
+    "model": "it is the agent's first argument",
+    "stream": "pass `stream=` to `Endpoint`, or --no-stream",
+    "tools": "pass `tools=` to `Agent`",
+}
 _OUTPUT_LIMITS = ("max_tokens", "max_completion_tokens")
+_ONLY_WITH_TOOLS = frozenset(("tool_choice", "parallel_tool_calls"))
 
 T = TypeVar("T")
 
@@ -92,7 +97,7 @@ class Encoder:
         native = bool(tools) and not self.profile.text_tools
         streamed = self.profile.streams(stream, tools=bool(tools))
         fields = request_fields(settings, self.profile, tools=native, stream=streamed)
-        head = encoded({"model": model, **fields})[:-1]
+        head = _head(model, fields)[:-1]
         if native:
             head += b',"tools":[' + self._joined[1] + b"]"
         return b"".join((head, b',"messages":[', *self._messages(entries, tools), b"]}"))
@@ -191,8 +196,8 @@ def request_fields(
     settings: Mapping[str, JSON], profile: Profile, *, tools: bool, stream: bool
 ) -> dict[str, JSON]:
     """The optional fields of a request: `stream`, then the settings as the profile lets them through."""
-    if ours := sorted(_OURS & settings.keys()):
-        raise ConfigError(f"settings cannot hold {', '.join(ours)}: Glassloop fills that in itself")
+    if ours := sorted(REQUEST_FIELDS & settings.keys()):
+        raise ConfigError(f"settings cannot hold {', '.join(ours)}: {_INSTEAD[ours[0]]}")
     fields: dict[str, JSON] = {}
     if stream:
         fields["stream"] = True
@@ -209,6 +214,24 @@ def request_fields(
             sent_as = profile.rename_fields.get(name, name)
             fields[sent_as] = _clamped(taken, sent_as, profile)
     return {name: value for name, value in fields.items() if name not in profile.drop_fields}
+
+
+def _head(model: str, fields: Mapping[str, JSON]) -> bytes:
+    """The body without messages and tools. Raises `ConfigError` for a field that JSON cannot hold."""
+    try:
+        return encoded_exactly({"model": model, **fields})
+    except (TypeError, ValueError, RecursionError) as error:
+        name = next(name for name, value in fields.items() if not _is_json(value))
+        words = f"settings[{name!r}] cannot be sent as JSON ({error}): {repr(fields[name])[:100]}"
+        raise ConfigError(words) from error
+
+
+def _is_json(value: JSON) -> bool:
+    try:
+        encoded_exactly(value)
+    except (TypeError, ValueError, RecursionError):
+        return False
+    return True
 
 
 def _clamped(value: JSON, name: str, profile: Profile) -> JSON:

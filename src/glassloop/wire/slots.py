@@ -13,7 +13,8 @@ from collections.abc import Collection, Mapping, Sequence
 from glassloop.core.entries import JSON
 from glassloop.core.tools import ToolSpec
 from glassloop.wire import strictjson
-from glassloop.wire.calls import ARGUMENT_FIELDS, NAME_FIELDS, first_given, first_text, id_text
+from glassloop.wire.arguments import ARGUMENT_FIELDS
+from glassloop.wire.calls import NAME_FIELDS, first_given, first_text, id_text
 from glassloop.wire.fits import fits
 
 _READ_HERE = frozenset(("id", "index", "function", "custom", *NAME_FIELDS, *ARGUMENT_FIELDS))

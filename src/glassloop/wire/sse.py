@@ -97,6 +97,8 @@ class SSEDecoder:
             )  # of pretty-printed JSON, the field name stands before its first line only
         elif text[:1] in _CLOSERS:
             self._bare_line(text, events)
+        elif self._data and self._data[0].startswith("{") and not self._data[0].rstrip().endswith("}"):
+            self._data.append(line)  # a line break in a text that was not escaped
         elif text.startswith("event:"):
             if self._data:
                 self._dispatch(events)

@@ -55,6 +55,11 @@ class StreamReader:
         """Whether `[DONE]` was seen: nothing more will come."""
         return self._chunks.ended
 
+    @property
+    def over(self) -> bool:
+        """Whether reading on is of no use: all has come, or a chunk could not be read."""
+        return self._chunks.ended or self._chunks.broken
+
     def feed(self, data: bytes) -> list[Delta]:
         """More of the body; what may be shown of it by now, adjacent deltas of one kind joined."""
         if self._kind != _STREAM:

@@ -39,8 +39,19 @@ def named(field: str) -> str:
     return r"(?<![a-z0-9_])" + r"[ _-]?".join(map(re.escape, field.lower().split("_"))) + r"(?![a-z0-9_])"
 
 
+_OF_OURS = (
+    r"tools\b|functions\b|messages?\b|tool_choice\b|(?:tool|function|json|input|output)[ _](?:definition|schema)s?\b"
+    r"|response_format\b|chat[ _]template|prompt[ _]template|jinja"
+)
+UNREAD_REQUEST = pattern(
+    rf"fail\w* to (?:parse|read|validate|convert|apply|render|compile) (?:the |input |request )?(?:{_OF_OURS})",
+    r"\bjinja\b[^\n]{0,40}(?:exception|error)|(?:error|exception|failure)[^\n]{0,40}\b(?:jinja|template)\b",
+    r"\btemplate\b[^\n]{0,20}(?:error|exception)|(?:unable|failed) to (?:generate|apply)[^\n]{0,40}\btemplate\b",
+)
+"""The endpoint could not read what we sent: tools, messages, or what its template makes of them."""
+
 UNREAD_CALL = pattern(
-    r"tool_use_failed|failed to (?:call|parse)[^\n]{0,30}(?:function|tool)|(?:error|failure) parsing tool call",
+    rf"tool_use_failed|failed to (?:call|parse)(?! (?:the )?(?:{_OF_OURS}))[^\n]{{0,30}}(?:function|tool)|(?:error|failure) parsing tool call",
     r"failed to parse input at pos|malformed_function_call",
     near(
         r"\bmodel\b[^\n]{0,20}\b(?:produced|generated|returned|emitted|output)\b",
@@ -123,6 +134,7 @@ KEY = pattern(
         r"invalid|incorrect|missing|wrong|expired|revoked|disabled|not (?:valid|found|provided)|no\b|fail\w*|required|malformed",
         30,
     ),
+    r"no connected (?:db|database)|\b(?:db|database) (?:is )?not connected|not connected to (?:a |the |any )?(?:db|database)",
     r"unauthori[sz]ed|unauthenticated|invalid_api_key|无效的令牌|令牌无效|身份验证|鉴权|认证失败|api[ _]?key[^\n]{0,10}(?:无效|错误)",
 )
 """The key is missing, wrong or not allowed."""

@@ -84,11 +84,11 @@ def _item(source: Source, tools: Tools, body: Body, fresh: bool) -> Scan[bool]:
     """One value behind an opener; False where there is none and the body ends."""
     mark = yield from char(source)
     if mark in {"{", "["}:
-        calls = yield from json_or_python(source)
-        if _is_pattern(source, calls):
+        text, complete = yield from bracketed(source)
+        if not complete and _is_pattern(source, text):
             body.broken = not body.found
             return False
-        body.found.extend(calls)
+        body.found.extend(_calls(source, text, complete))
         return True
     if mark and mark in ",;}])" and not fresh:  # separators, and a bracket too many behind a complete value
         source.take(1)
@@ -110,20 +110,25 @@ def _item(source: Source, tools: Tools, body: Body, fresh: bool) -> Scan[bool]:
     return False
 
 
-def _is_pattern(source: Source, calls: list[Found]) -> bool:
-    """Whether this is the pattern of a call, `{"name": <function-name>, …`, as prompts explain it."""
-    return len(calls) == 1 and not calls[0].name and bool(calls[0].problem) and source.peek() == "<"
+def _is_pattern(source: Source, unfinished: str) -> bool:
+    """Whether this is the pattern of a call, `{"name": <function-name>, …`, as prompts explain it.
+
+    Only a value that is not closed can be one: what stands behind a closed value may not have arrived yet.
+    """
+    return source.peek() == "<" and not name_in(unfinished)
 
 
 def json_or_python(source: Source) -> Scan[list[Found]]:
     """The calls in one JSON value or one Python list; what cannot be read is one call with a problem."""
     text, complete = yield from bracketed(source)
-    if not complete:
-        cut = source.ended and not source.left()
-        return [
-            Found(name_in(text), text, problem=CUT_OFF if cut else unreadable("the brackets do not match"))
-        ]
-    return calls_from_text(text)
+    return _calls(source, text, complete)
+
+
+def _calls(source: Source, text: str, complete: bool) -> list[Found]:
+    if complete:
+        return calls_from_text(text)
+    cut = source.ended and not source.left()
+    return [Found(name_in(text), text, problem=CUT_OFF if cut else unreadable("the brackets do not match"))]
 
 
 def calls_from_text(text: str) -> list[Found]:

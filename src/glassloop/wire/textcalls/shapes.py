@@ -7,11 +7,11 @@ import re
 from collections.abc import Mapping
 
 from glassloop.core.entries import JSON
-from glassloop.wire.arguments import read_arguments
+from glassloop.wire.arguments import ARGUMENT_FIELDS, read_arguments
 from glassloop.wire.textcalls.found import Found
 
 NAME_KEYS = ("name", "tool_name", "function_name", "tool", "function", "action")
-ARGUMENT_KEYS = ("arguments", "parameters", "args", "params", "input", "tool_input", "action_input", "kwargs")
+ARGUMENT_KEYS = (*ARGUMENT_FIELDS, "action_input")
 ID_KEYS = ("id", "tool_call_id", "call_id")
 LIST_KEYS = ("tool_calls", "function_calls", "calls")
 WRAPPER_KEYS = ("tool_call", "function_call", "function")
