@@ -49,6 +49,7 @@ _PUBLIC = {
     "glassloop.core.events": (
         "ApprovalAsked",
         "ApprovalDecided",
+        "Compacted",
         "Event",
         "Finished",
         "Learned",
@@ -60,6 +61,8 @@ _PUBLIC = {
         "ReasoningDelta",
         "Received",
         "Retrying",
+        "ReviewAsked",
+        "Reviewed",
         "RunStarted",
         "Switched",
         "TextDelta",
@@ -72,12 +75,18 @@ _PUBLIC = {
     "glassloop.core.journal": ("Journal", "MemoryJournal", "Session"),
     "glassloop.core.limits": ("Limits",),
     "glassloop.core.loop": ("Loop",),
+    "glassloop.core.resolving": ("Done", "GiveUp", "Resolution", "Retry", "Unknown"),
     "glassloop.core.steps": ("Controller",),
     "glassloop.core.tools": ("Decision", "ToolSpec", "Verdict"),
+    "glassloop.core.window": ("Window",),
     "glassloop.models.endpoint": ("Endpoint",),
     "glassloop.models.fallback": ("Fallback",),
     "glassloop.models.model": ("Model", "ModelRequest"),
+    "glassloop.models.replay": ("ReplayModel",),
     "glassloop.models.scripted": ("ScriptedModel",),
+    "glassloop.tools.builtin.python": ("code_mode",),
+    "glassloop.tools.mcp": ("McpTools", "mcp_tools"),
+    "glassloop.tools.rules": ("rules",),
     "glassloop.tools.tool": ("Tool", "ToolContext", "tool"),
     "glassloop.tools.toolbox": ("Toolbox", "Tools"),
 }
@@ -123,6 +132,7 @@ if TYPE_CHECKING:
     from glassloop.core.events import (
         ApprovalAsked,
         ApprovalDecided,
+        Compacted,
         Event,
         Finished,
         Learned,
@@ -146,13 +156,19 @@ if TYPE_CHECKING:
     from glassloop.core.journal import Journal, MemoryJournal, Session
     from glassloop.core.limits import Limits
     from glassloop.core.loop import Loop
+    from glassloop.core.resolving import Done, GiveUp, Resolution, Retry, Unknown
     from glassloop.core.steps import Controller
     from glassloop.core.tools import Decision, ToolSpec, Verdict
+    from glassloop.core.window import Window
     from glassloop.handles import Result, Run
     from glassloop.models.endpoint import Endpoint
     from glassloop.models.fallback import Fallback
     from glassloop.models.model import Model, ModelRequest
+    from glassloop.models.replay import ReplayModel
     from glassloop.models.scripted import ScriptedModel
+    from glassloop.tools.builtin.python import code_mode
+    from glassloop.tools.mcp import McpTools, mcp_tools
+    from glassloop.tools.rules import rules
     from glassloop.tools.tool import Tool, ToolContext, tool
     from glassloop.tools.toolbox import Toolbox, Tools
 

@@ -14,8 +14,9 @@ from typing import Any, Generic, cast
 from typing_extensions import TypeVar
 
 from glassloop import background
+from glassloop.core.compacting import Compacting
 from glassloop.core.entries import JSON, Content, Entry, System, Text, User, parts_of
-from glassloop.core.errors import ConfigError, ToolDefinitionError
+from glassloop.core.errors import ConfigError, SessionError, ToolDefinitionError
 from glassloop.core.examples import Example
 from glassloop.core.journal import (
     Journal,
@@ -30,9 +31,11 @@ from glassloop.core.journal import (
 from glassloop.core.limits import Limits
 from glassloop.core.loop import Loop
 from glassloop.core.recording import NoRecorder, Recorder
+from glassloop.core.setup import AgentSetup, tell_began
 from glassloop.core.steps import Controller
+from glassloop.core.window import Window
 from glassloop.handles import Result, Run, SyncRun
-from glassloop.hands import told
+from glassloop.hands import Review, told
 from glassloop.models.model import Model
 from glassloop.output import Shape
 from glassloop.run import Approve, Driver
@@ -47,6 +50,9 @@ History = Iterable[Mapping[str, JSON]] | Sequence[Entry]
 
 MakeController = Callable[[Sequence[Entry], Limits, Callable[[str], str | None] | None], Controller]
 
+Task = Content | User | None
+"""What is to be done: text or parts; a `User` entry, which may be pinned; None to go on from the history."""
+
 
 class Agent(Generic[T]):
     """A model, tools and a loop. Immutable: safe to share between tasks and threads.
@@ -54,10 +60,12 @@ class Agent(Generic[T]):
     `model`: "provider:model", "http://host:port/v1#model", or a `Model`. `instructions`: the system
     message. `tools`: functions, `Tool`s, or one object with the `Tools` protocol. `examples`: how
     questions are to be handled, for models that need to be shown. `settings`: request fields, sent as
-    given. `limits`: see `Limits`. `output`: the type that answers must have. `approve`: asked about
-    calls that need a person's word; without it such calls are refused with a reason. `journal`: where
-    runs are written down (memory by default). `controller`: makes the loop controller from history,
-    limits and the output check. `recorder`: gives, for a run's id, who is shown the wire as it goes by.
+    given. `limits`: see `Limits`. `window`: what is done when history outgrows the model's context, see
+    `Window`. `output`: the type that answers must have. `approve`: asked about calls that need a person's
+    word; without it such calls are refused with a reason. `review`: asked what became of a call that a crash
+    left in doubt; without it such a run stops as `needs_review`. `journal`: where runs are written down
+    (memory by default). `controller`: makes the loop controller from history, limits and the output check.
+    `recorder`: gives, for a run's id, who is shown the wire as it goes by.
 
     Raises `ToolDefinitionError` and `ConfigError` for mistakes in the definition.
     """
@@ -71,10 +79,12 @@ class Agent(Generic[T]):
         examples: Sequence[Example] = (),
         settings: Mapping[str, JSON] | None = None,
         limits: Limits | None = None,
+        window: Window | None = None,
         output: type[T] = _TEXT,
         approve: Approve | None = None,
+        review: Review | None = None,
         journal: Journal | None = None,
-        controller: MakeController = Loop,
+        controller: MakeController | None = None,
         recorder: Callable[[str], Recorder] | None = None,
         name: str = "agent",
     ) -> None:
@@ -85,17 +95,23 @@ class Agent(Generic[T]):
         self.examples = _checked(examples, self.tools)
         self.settings = _settings(settings)
         self.limits = limits or Limits()
+        self.window = window or Window()
         self._journal = journal
         self._approve = approve
+        self._review = review
         self._controller = controller
         self._recorder = recorder
         self._shape: Shape[T] | None = None if output is str else Shape.of(output)
+
+    def __repr__(self) -> str:
+        names = ", ".join(spec.name for spec in self.tools.specs)
+        return f"Agent({self.name!r}, model={self.model.name!r}, tools=[{names}])"
 
     # ── running ──────────────────────────────────────────────────────────
 
     def stream(
         self,
-        task: Content | None,
+        task: Task,
         *,
         session: Session | str | None = None,
         history: History | None = None,
@@ -117,7 +133,7 @@ class Agent(Generic[T]):
 
     async def run(
         self,
-        task: Content | None,
+        task: Task,
         *,
         session: Session | str | None = None,
         history: History | None = None,
@@ -127,7 +143,7 @@ class Agent(Generic[T]):
 
     def run_sync(
         self,
-        task: Content | None,
+        task: Task,
         *,
         session: Session | str | None = None,
         history: History | None = None,
@@ -138,13 +154,21 @@ class Agent(Generic[T]):
 
     def stream_sync(
         self,
-        task: Content | None,
+        task: Task,
         *,
         session: Session | str | None = None,
         history: History | None = None,
     ) -> SyncRun[T]:
         """`stream` for code that is not async: `with … as run`, then iterate."""
         return SyncRun(self.stream(task, session=session, history=history))
+
+    def compact(self, session: Session | str, hint: str = "") -> Run[T]:
+        """A `Run` that has the model sum up the conversation now, all but its last turns; nothing of it is lost.
+
+        `hint`: what is to be kept above all. Its result's text is the summary, "" if there was nothing to sum up.
+        The session's last run must be over. Raises as `stream` does.
+        """
+        return Run(self._session(session), None, lambda run: self._driver(run, (), hint), self._value)
 
     # ── parts of a run ───────────────────────────────────────────────────
 
@@ -182,6 +206,21 @@ class Agent(Generic[T]):
         ]
         return "\n".join(facts)
 
+    def _made(self, history: Sequence[Entry], hint: str | None) -> Controller:
+        """What says what happens next: one of your own, the loop, or with a `hint` a summary and no more."""
+        size = getattr(self.model, "context_window", None)
+        if hint is not None:
+            return Compacting(history, self.window, size, hint)
+        accept = self._shape.problem if self._shape else None
+        if self._controller is not None:
+            return self._controller(history, self.limits, accept)
+        return Loop(history, self.limits, accept, self.window, size)
+
+    def _setup(self, preface: tuple[Entry, ...], hint: str | None) -> AgentSetup:
+        size = getattr(self.model, "context_window", None)
+        specs, settings = self.tools.specs, self.settings
+        return AgentSetup(preface, specs, settings, self.limits, self.window, size, hint)
+
     def _value(self, text: str, reason: StopReason) -> T:
         if self._shape is None:
             return cast("T", text)
@@ -189,13 +228,13 @@ class Agent(Generic[T]):
             return cast("T", None)
         return self._shape.value(text)
 
-    async def _driver(self, run: Run[T], brought: tuple[Entry, ...]) -> Driver:
+    async def _driver(self, run: Run[T], brought: tuple[Entry, ...], hint: str | None = None) -> Driver:
         digest = hashlib.sha256(self.definition.encode("utf-8", "replace")).hexdigest()
         start = RunStart(new_id(), run.session.id, self.name, digest, self.definition)
         journal = run.session.journal
         opened = await journal.open(start)
         try:
-            return await self._driver_of(run, replace(start, run_id=opened.run_id), opened, brought)
+            return await self._driver_of(run, replace(start, run_id=opened.run_id), opened, brought, hint)
         except BaseException as error:  # nothing has begun: let the session go, as it was
             reason: StopReason = "needs_review" if opened.records else "failed"
             with suppress(Exception):
@@ -203,18 +242,21 @@ class Agent(Generic[T]):
             raise
 
     async def _driver_of(
-        self, run: Run[T], start: RunStart, opened: Opened, brought: tuple[Entry, ...]
+        self, run: Run[T], start: RunStart, opened: Opened, brought: tuple[Entry, ...], hint: str | None
     ) -> Driver:
         journal = run.session.journal
         if brought:
             records = [Record(i + 1 - len(brought), entry) for i, entry in enumerate(brought)]
             await journal.commit(start.run_id, records)
-        accept = self._shape.problem if self._shape else None
+        if hint is not None and opened.records:
+            raise SessionError("the last run here is not over: let it go on first, then compact the session")
         preface = self._preface()
         history = (*preface, *opened.history, *brought)
-        controller = self._controller(history, self.limits, accept)
+        controller = self._made(history, hint)
         for record in opened.records:
             controller.feed(record)
+        recorder = self._recorder(start.run_id) if self._recorder else NoRecorder()
+        tell_began(recorder, self._setup(preface, hint))
         return Driver(
             start=start,
             model=self.model,
@@ -223,9 +265,10 @@ class Agent(Generic[T]):
             controller=controller,
             opened=opened,
             preface=len(preface),
-            recorder=self._recorder(start.run_id) if self._recorder else NoRecorder(),
+            recorder=recorder,
             settings=dict(self.settings),
             approve=self._approve,
+            review=self._review,
             emit=run.emit,
             inbox=run.inbox,
             follow_ups=run.follow_ups,
@@ -238,14 +281,14 @@ async def _to_the_end(run: Run[T]) -> Result[T]:
         return await run.wait()
 
 
-def _message(task: Content) -> User:
+def _message(task: Content | User) -> User:
     try:
-        parts = parts_of(task)
+        message = task if isinstance(task, User) else User(parts_of(task))
     except TypeError as error:
         raise ConfigError(f"this is no task: {error}") from None
-    if not any(not isinstance(part, Text) or part.text.strip() for part in parts):
+    if not any(not isinstance(part, Text) or part.text.strip() for part in message.parts):
         raise ConfigError("the task is empty: say what the agent is to do")
-    return User(parts)
+    return message
 
 
 def new_id() -> str:

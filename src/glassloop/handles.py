@@ -15,7 +15,7 @@ from typing import Any, Generic
 from typing_extensions import TypeVar
 
 from glassloop import background
-from glassloop.core.entries import JSON, Content, Entry, Mend, Usage, User, parts_of
+from glassloop.core.entries import JSON, Content, Entry, Mend, Summary, Usage, User, parts_of
 from glassloop.core.errors import ConfigError, GlassloopError
 from glassloop.core.events import Event, Finished
 from glassloop.core.journal import Session, StopReason
@@ -38,7 +38,8 @@ class Result(Generic[T]):
     `rounds`: model calls. `usage`: tokens, summed. `cost`: US dollars, None if any call's cost is unknown.
     `mends`: every deviation that was mended. `entries`: the conversation as Glassloop keeps it, and
     `messages` the same as Chat Completions messages, both without the agent's own instructions and
-    examples. `session`: pass it on to continue.
+    examples. `session`: pass it on to continue. `undelivered`: messages (`steer`, `follow_up`) that the run
+    ended before, at a limit or because it was cancelled or failed.
     """
 
     text: str
@@ -52,13 +53,14 @@ class Result(Generic[T]):
     session: Session = field(repr=False)
     run_id: str = ""
     seconds: float = 0.0
+    undelivered: tuple[User, ...] = ()
 
     @property
     def messages(self) -> list[dict[str, JSON]]:
-        """The conversation in Chat Completions shape; `history=` takes it back."""
+        """The whole conversation in Chat Completions shape, without summaries; `history=` takes it back."""
         from glassloop.wire.history import messages_from_entries
 
-        return messages_from_entries(self.entries)
+        return messages_from_entries([one for one in self.entries if not isinstance(one, Summary)])
 
 
 class Run(Generic[T]):
@@ -159,6 +161,7 @@ class Run(Generic[T]):
             session=self.session,
             run_id=driver.run_id,
             seconds=spent.seconds,
+            undelivered=(*self.inbox, *self.follow_ups) if finish else (),
         )
 
     # ── what people do with it ───────────────────────────────────────────
@@ -193,11 +196,11 @@ class Run(Generic[T]):
             self._driver.cancel()
 
     def steer(self, text: Content) -> None:
-        """Say something to the model before its next call."""
+        """Say something to the model before its next call. What the run ends before is in `Result.undelivered`."""
         self.inbox.append(User(parts_of(text), "steer"))
 
     def follow_up(self, text: Content) -> None:
-        """Say something when the run would have ended; it goes on with that."""
+        """Say something when the run would have ended with an answer; it goes on with that. Else as in `steer`."""
         self.follow_ups.append(User(parts_of(text), "follow_up"))
 
     async def __aiter__(self) -> AsyncIterator[Event]:

@@ -1,35 +1,67 @@
-"""Runs the calls of one turn: side by side, or one after the other where a tool asks for that."""
+"""Runs the calls of one turn, side by side or one after the other where a tool asks for that, and finds out
+what became of those that an earlier process had started.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import Awaitable, Callable, Sequence
-from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass, replace
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
-from glassloop.core.entries import Text, ToolCall, ToolResult, refused, unknown
-from glassloop.core.events import Event, ToolProgress, ToolStarted
-from glassloop.core.journal import Intent
+from glassloop.core.entries import Entry, Text, ToolCall, ToolResult, refused, unknown
+from glassloop.core.events import Event, ReviewAsked, ToolProgress, ToolStarted
+from glassloop.core.journal import Intent, Opened
+from glassloop.core.resolving import Answer, Done, GiveUp, Resolution, Retry, Unknown, resolution_of
 from glassloop.core.steps import Operation
 from glassloop.core.tools import Effect, Verdict
 from glassloop.tools.context import ToolContext
-from glassloop.tools.toolbox import Tools
+from glassloop.tools.output import parts_from
+from glassloop.tools.toolbox import Heeds, Resolves, Tools
 
 Results = Sequence[tuple[Operation, ToolResult]]
+
+Review = Callable[[Unknown], "Awaitable[Answer | None] | Answer | None"]
+"""Asked what became of a call that was started before a crash. May be a coroutine function. None: nobody can
+say now; the run is suspended as `needs_review`, and running its session again asks anew."""
 
 INTERRUPTED = "Interrupted by the user."
 
 
+@dataclass(slots=True)
+class Waits:
+    """Surrounds what may be interrupted, one at a time: waiting for a model, a tool or a person."""
+
+    cancelled: bool = False
+    _task: asyncio.Task[object] | None = None
+
+    def cancel(self) -> None:
+        """Interrupt the wait that is going on, or else the next one."""
+        if not self.cancelled:
+            self.cancelled = True
+            if self._task is not None:
+                self._task.cancel()
+
+    async def __aenter__(self) -> None:
+        if self.cancelled:
+            raise asyncio.CancelledError
+        self._task = asyncio.current_task()
+
+    async def __aexit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        self._task = None
+        if error is None and self.cancelled:
+            await asyncio.sleep(0)  # told from within: it is felt here, and not by what is written down next
+
+
 @dataclass(frozen=True, slots=True)
 class Hands:
-    """`interruptible` surrounds every wait that a cancel may cut short; `deliver` takes results as they come."""
+    """`waits` surrounds every wait that a cancel may cut short; `deliver` takes results as they come."""
 
     tools: Tools
     run_id: str
     agent: str
     emit: Callable[[Event], None]
-    interruptible: Callable[[], AbstractAsyncContextManager[None]]
+    waits: Waits
     deliver: Callable[[Results], Awaitable[None]]
 
     async def run(self, operations: Sequence[Operation]) -> None:
@@ -52,16 +84,17 @@ class Hands:
     async def _run_alone(self, one: Operation) -> None:
         """The ordinary case, a turn of one call: no task of its own is needed to wait for it."""
         try:
-            async with self.interruptible():
+            async with self.waits:
                 result = await self._execute(one)
         except asyncio.CancelledError:
             await self.deliver([(one, _interrupted(one))])
             raise
         await self.deliver([(one, result)])
 
-    def intent(self, one: Operation) -> Intent:
-        """What is written down before the call starts."""
-        return Intent(one.seq, one.call, dict(_verdict(one).arguments), effect_of(one), self._key(one.seq))
+    def intent(self, one: Operation, attempt: int) -> Intent:
+        """What is written down before the call starts for the `attempt`th time."""
+        arguments = dict(_verdict(one).arguments)
+        return Intent(one.seq, one.call, arguments, effect_of(one), self._key(one.seq), attempt)
 
     def _batches(self, operations: Sequence[Operation]) -> list[list[Operation]]:
         if any(self.tools.is_sequential(one.call.name) for one in operations):
@@ -71,7 +104,7 @@ class Hands:
     async def _collect(self, running: dict[asyncio.Task[ToolResult], Operation]) -> None:
         pending = set(running)
         while pending:
-            async with self.interruptible():
+            async with self.waits:
                 done, pending = await asyncio.wait(pending, return_when=asyncio.FIRST_COMPLETED)
             results = [(running.pop(task), task.result()) for task in done]
             await self.deliver(results)
@@ -89,13 +122,14 @@ class Hands:
         verdict = _verdict(one)
         self.emit(ToolStarted(one.seq, one.call, verdict.arguments))
         try:
-            return _result_of(one, await self.tools.execute(verdict, self._context(one)))
+            return _result_of(one, await self.tools.execute(verdict, self.context(one)))
         except asyncio.CancelledError:
             raise
         except BaseException as error:  # a wrapper around Tools may raise: that is this call's failure
             return ToolResult(one.call.id, one.call.name, (Text(told(error)),), "error")
 
-    def _context(self, one: Operation) -> ToolContext:
+    def context(self, one: Operation) -> ToolContext:
+        """What the call may know of itself."""
         return ToolContext(
             run_id=self.run_id,
             seq=one.seq,
@@ -109,9 +143,87 @@ class Hands:
         return hashlib.sha256(f"{self.run_id}\x1f{seq}".encode()).hexdigest()
 
 
+@dataclass(slots=True)
+class Doubts:
+    """The calls that an earlier process had started, and what has been decided of those that may not run again."""
+
+    intents: Mapping[int, Intent]
+    resolutions: dict[int, Resolution] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, opened: Opened) -> Doubts:
+        """As the journal tells. A resolution counts for the attempt that it was made about, and for no later one."""
+        doubts = cls({intent.seq: intent for intent in opened.intents})
+        for record in opened.records:
+            intent = doubts.intents.get(record.seq)
+            if isinstance(record.value, Resolution) and intent and intent.attempt == record.value.attempt:
+                doubts.resolutions[record.seq] = record.value
+        return doubts
+
+    def attempt(self, seq: int) -> int:
+        """The number of the start that comes next, from 1."""
+        return self.intents[seq].attempt + 1 if seq in self.intents else 1
+
+    def open(self, operations: Sequence[Operation]) -> list[Operation]:
+        """Those that may have taken effect, must not be repeated, and about which nothing has been decided."""
+        return [
+            one
+            for one in operations
+            if one.seq in self.intents and effect_of(one) == "once" and one.seq not in self.resolutions
+        ]
+
+    async def look_into(self, one: Operation, hands: Hands, review: Review | None) -> Resolution | None:
+        """Ask the tools, then a person. None: nobody can say now."""
+        intent = self.intents[one.seq]
+        call = Unknown(one.call, intent.arguments, intent.key, intent.attempt, not intent.masked)
+        answer: object = None
+        async with hands.waits:
+            if isinstance(hands.tools, Resolves):
+                answer = await hands.tools.resolve_unknown(_verdict(one), call, hands.context(one))
+            if isinstance(answer, str):
+                call, answer = replace(call, why=answer), None
+            if answer is None and review is not None:
+                hands.emit(ReviewAsked(one.seq, call))
+                answer = review(call)
+                if isinstance(answer, Awaitable):
+                    answer = await answer
+        return self._resolution(call, answer)
+
+    def _resolution(self, call: Unknown, answer: object) -> Resolution | None:
+        match answer:
+            case None:
+                return None
+            case Retry(by=by) if not call.repeatable:  # its arguments are not known any more
+                answer = GiveUp(by)
+            case Done(result=result, by=by):
+                answer = Done(parts_from(result), by)
+            case Retry() | GiveUp():
+                pass
+            case other:
+                raise TypeError(
+                    f"{other!r:.80} is no answer about {call.call.name}: give Done(…), Retry(), GiveUp() or None"
+                )
+        resolution = resolution_of(call.call.id, call.attempt, answer)
+        return resolution if resolution.by else replace(resolution, by="review")
+
+    def result(self, seq: int, call: ToolCall) -> ToolResult | None:
+        """The result of a call that is not to run, if that has been decided."""
+        match self.resolutions.get(seq):
+            case Resolution(outcome="done", parts=parts):
+                return ToolResult(call.id, call.name, parts)
+            case Resolution(outcome="give_up"):
+                return unknown(call)
+        return None
+
+
 def effect_of(one: Operation) -> Effect:
     """The effect that its verdict names."""
     return _verdict(one).effect
+
+
+def after(tools: Tools, history: Sequence[Entry]) -> Tools:
+    """The tools as they judge after this conversation, where they heed it."""
+    return tools.after(history) if isinstance(tools, Heeds) else tools
 
 
 def judged(tools: Tools, call: ToolCall) -> Verdict:
@@ -156,4 +268,9 @@ def _outcome(task: asyncio.Task[ToolResult], one: Operation) -> ToolResult:
 
 
 def _interrupted(one: Operation) -> ToolResult:
-    return unknown(one.call) if effect_of(one) == "once" else refused(one.call, INTERRUPTED)
+    return left(one.call, effect_of(one), INTERRUPTED)
+
+
+def left(call: ToolCall, effect: Effect | None, why: str) -> ToolResult:
+    """The result of a call that nobody will run to its end. `effect` is None if it was not started."""
+    return unknown(call) if effect == "once" else refused(call, why)

@@ -7,31 +7,28 @@ verdicts, decisions, intents of all calls in one transaction, execution, results
 from __future__ import annotations
 
 import asyncio
-import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import aclosing, suppress
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
 from glassloop.core import errors
-from glassloop.core.entries import Mend, Note, Reply, ToolCall, ToolResult, User, refused, unknown
-from glassloop.core.errors import EndpointError, GlassloopError
+from glassloop.core.entries import Mend, Note, Reply, ToolCall, ToolResult, User
+from glassloop.core.errors import ContextOverflow, EndpointError, GlassloopError
 from glassloop.core.events import (
     ApprovalAsked,
     ApprovalDecided,
     Event,
     Mended,
-    ModelFinished,
     ModelGaveUp,
     ModelStarted,
     Noted,
-    ReasoningDelta,
     Received,
+    Reviewed,
     RunStarted,
-    TextDelta,
     ToolFinished,
-    still_shown,
+    Warned,
 )
 from glassloop.core.journal import (
     Cancelled,
@@ -53,8 +50,10 @@ from glassloop.core.steps import (
     Operation,
     PrepareCalls,
 )
+from glassloop.core.summary import failure_of, read_summary, settings_for
 from glassloop.core.tools import Decision, Effect, Verdict
-from glassloop.hands import INTERRUPTED, Hands, effect_of, judged, told
+from glassloop.hands import INTERRUPTED, Doubts, Hands, Review, Waits, after, effect_of, judged, left, told
+from glassloop.models.listening import listen
 from glassloop.models.model import Model, ModelRequest
 from glassloop.tools.toolbox import Tools
 
@@ -65,6 +64,11 @@ now; the run is suspended as `waiting_approval`, and running its session again a
 _NONE: Mapping[int, Effect] = {}
 _BROKE = "Not run to its end: the run broke off."
 _LEFT = "Not run: the user said something else before this call was allowed to start."
+
+
+def _now() -> float:
+    """The event loop's clock: seconds that a simulation may choose."""
+    return asyncio.get_running_loop().time()
 
 
 @dataclass(slots=True)
@@ -81,6 +85,7 @@ class Driver:
     recorder: Recorder
     settings: dict[str, Any]
     approve: Approve | None
+    review: Review | None
     emit: Callable[[Event], None]
     inbox: deque[User] = field(default_factory=deque)
     follow_ups: deque[User] = field(default_factory=deque)
@@ -88,15 +93,18 @@ class Driver:
     finish: Finish | None = None
     error: GlassloopError | None = None
     rounds: int = 0
-    _began: float = field(default_factory=time.monotonic)
+    _began: float = field(default_factory=_now)
+    _waited: float = 0.0
     _open: dict[int, ToolCall] = field(default_factory=dict)
+    _doubts: Doubts = field(init=False)
     _intended: dict[int, Effect] = field(default_factory=dict)
     _written: set[int] = field(default_factory=set)
-    cancelled: bool = False
-    interruptible: asyncio.Task[object] | None = None
+    waits: Waits = field(default_factory=Waits)
 
     def __post_init__(self) -> None:
         """Take up where a run that is continued stood; its records have been fed to the controller."""
+        self._doubts = Doubts.of(self.opened)
+        self._began -= max((record.seconds for record in self.opened.records), default=0.0)
         for record in self.opened.records:
             match record.value:
                 case Reply(mends=mends, tool_calls=tool_calls):
@@ -114,13 +122,7 @@ class Driver:
 
     def cancel(self) -> None:
         """Stop the effect that is going on, or the next one. What is being written down is never interrupted."""
-        if not self.cancelled:
-            self.cancelled = True
-            if self.interruptible is not None:
-                self.interruptible.cancel()
-
-    def _effect(self) -> _Effect:
-        return _Effect(self)
+        self.waits.cancel()
 
     async def drive(self, task: User | None) -> None:
         """Run to the end. What went wrong is in `error`, how it ended in `finish`.
@@ -135,6 +137,7 @@ class Driver:
         except BaseException as error:
             broke = error
             await self._close_after_failure()
+        self._hand_back()
         try:
             await self._write_end(broke)
         except Exception:
@@ -183,12 +186,21 @@ class Driver:
 
     def _finished(self, step: Finish) -> None:
         self.finish = step
-        self.mends.extend(step.mends)
-        for mend in step.mends:
+        if step.compacted:
+            self.emit(step.compacted)
+        self._mended(*step.mends)
+        if step.failure is None and self.error is not None:  # at a limit: that is why it ended, not this
+            self.emit(Warned("no_last_answer", f"the last answer could not be had: {self.error}"))
+            self.error = None
+        elif step.failure and self.error is None:
+            self.error = getattr(errors, step.failure.kind, GlassloopError)(step.failure.message)
+        elif step.failure and isinstance(self.error, ContextOverflow):
+            self.error.hint = self.error.hint or step.failure.message
+
+    def _mended(self, *mends: Mend) -> None:
+        self.mends.extend(mends)
+        for mend in mends:
             self.emit(Mended(mend))
-        if step.failure and self.error is None:
-            kind = getattr(errors, step.failure.kind, GlassloopError)
-            self.error = kind(step.failure.message)
 
     # ── messages ─────────────────────────────────────────────────────────
 
@@ -205,18 +217,29 @@ class Driver:
                 delivered = True
         return delivered
 
+    def _hand_back(self) -> None:
+        """Say what was not delivered: it stands in the result."""
+        if left := len(self.inbox) + len(self.follow_ups):
+            self.emit(Warned("undelivered", f"{left} of your messages did not reach the model"))
+
     async def _happened(self, seq: int, value: Journaled, cost: float | None = None) -> None:
         """Write one thing down, then let the loop see it."""
-        record = self._record(seq, value, cost)
-        await self.journal.commit(self.run_id, [record])
-        self.controller.feed(record)
+        await self._all_happened([self._record(seq, value, cost)])
+
+    async def _all_happened(self, records: Sequence[Record]) -> None:
+        """The same for several that belong into one transaction."""
+        await self.journal.commit(self.run_id, records)
+        for record in records:
+            self.controller.feed(record)
 
     def _record(self, seq: int, value: Journaled, cost: float | None = None) -> Record:
-        return Record(seq, value, time.monotonic() - self._began, cost)
+        return Record(seq, value, _now() - self._began - self._waited, cost)
 
     # ── the model ────────────────────────────────────────────────────────
 
     async def _call_model(self, step: CallModel) -> None:
+        if step.compacted:
+            self.emit(step.compacted)
         new = [self._record(seq, note) for seq, note in step.notes if seq not in self._written]
         if new:
             await self.journal.commit(self.run_id, new)
@@ -227,71 +250,50 @@ class Driver:
         try:
             reply = await self._reply_to(step)
         except EndpointError as error:
-            self.error = error
-            failed = ModelFailed(
-                type(error).__name__,
-                str(error),
-                error.partial,
-                getattr(error, "window", None),
-            )
             self.emit(ModelGaveUp(step.seq, str(error)))
-            await self._happened(step.seq, failed)
+            await self._heard(step, failure_of(error, step.purpose), None, error)
             return
-        self.error = None
         self.mends.extend(reply.mends)
-        await self._happened(step.seq, reply, reply.cost)
+        cost = reply.cost if reply.cost is not None else reply.price
+        await self._heard(step, read_summary(reply, step) if step.purpose == "summary" else reply, cost)
+
+    async def _heard(
+        self, step: CallModel, value: Journaled, cost: float | None, error: EndpointError | None = None
+    ) -> None:
+        if step.purpose != "summary":
+            self.error = error
+        elif isinstance(value, ModelFailed):  # the run goes on without one
+            self._mended(Mend("summary_failed", f"no summary of old turns could be had: {value.message}"))
+        await self._happened(step.seq, value, cost)
 
     async def _reply_to(self, step: CallModel) -> Reply:
-        specs = () if step.purpose == "final" else self.tools.specs
-        request = ModelRequest(step.entries, specs, self.settings, step.purpose)
-        began = time.monotonic()
-        shown = False
-        async with self._effect(), aclosing(self.model.stream(request, self.recorder)) as said:
-            async for one in said:
-                if isinstance(one, Reply):
-                    self._relax_tool_choice(one)
-                    if not shown:
-                        self._show_whole(one)
-                    for mend in one.mends:
-                        self.emit(Mended(mend))
-                    self.emit(ModelFinished(step.seq, one, time.monotonic() - began))
-                    return one
-                if isinstance(one, Mend):
-                    self.mends.append(one)
-                    self.emit(Mended(one))
-                else:
-                    shown = still_shown(one, shown)
-                    self.emit(one)
-        raise errors.EmptyReply(f"{self.model.name} ended without a reply: its stream() must say one last")
-
-    def _show_whole(self, reply: Reply) -> None:
-        """A reply that came in one piece is shown in one piece: a screen needs to know only deltas."""
-        if reply.reasoning:
-            self.emit(ReasoningDelta(reply.reasoning))
-        if reply.text:
-            self.emit(TextDelta(reply.text))
+        specs = self.tools.specs if step.purpose == "turn" else ()
+        settings = settings_for(step.purpose, self.settings)
+        request = ModelRequest(step.entries, specs, settings, step.purpose)
+        async with self.waits:
+            told = listen(self.model, request, self.recorder, step.seq, emit=self.emit, mended=self._mended)
+            reply = await told
+        self._relax_tool_choice(reply)
+        return reply
 
     def _relax_tool_choice(self, reply: Reply) -> None:
         """A forced call would be forced again in every round, and the run could never end."""
-        choice = self.settings.get("tool_choice")
-        if reply.tool_calls and choice not in (None, "auto", "none"):
+        if reply.tool_calls and self.settings.get("tool_choice") not in (None, "auto", "none"):
             self.settings = {field: value for field, value in self.settings.items() if field != "tool_choice"}
 
     # ── tools ────────────────────────────────────────────────────────────
 
     async def _prepare(self, step: PrepareCalls) -> None:
         self._open = dict(step.calls)
-        records = [self._record(seq, judged(self.tools, call)) for seq, call in step.calls]
-        await self.journal.commit(self.run_id, records)
+        tools = after(self.tools, self.controller.entries)
+        records = [self._record(seq, judged(tools, call)) for seq, call in step.calls]
+        await self._all_happened(records)
         for record in records:
             self._tell_coercions(record.value)
-            self.controller.feed(record)
 
     def _tell_coercions(self, verdict: Journaled) -> None:
         if isinstance(verdict, Verdict) and verdict.outcome == "ready" and verdict.text:
-            mend = Mend("arguments_coerced", f"{verdict.call.name}: {verdict.text}")
-            self.mends.append(mend)
-            self.emit(Mended(mend))
+            self._mended(Mend("arguments_coerced", f"{verdict.call.name}: {verdict.text}"))
 
     async def _ask(self, step: AskApproval) -> bool:
         """Ask about each call in turn. False: nobody can say now, so the run is suspended."""
@@ -316,10 +318,12 @@ class Driver:
             return Decision(
                 verdict.call.id, False, "this tool needs a person's approval, and nobody can be asked here"
             )
+        asked = _now()
         answer: object = self.approve(verdict)
         if isinstance(answer, Awaitable):
-            async with self._effect():
+            async with self.waits:
                 answer = await answer
+        self._waited += _now() - asked
         if answer is None or isinstance(answer, Decision):
             return answer
         reason = "" if isinstance(answer, bool) else f"approve answered {answer!r:.80}, which is no clear yes"
@@ -327,15 +331,17 @@ class Driver:
 
     async def _call_tools(self, step: CallTools) -> bool:
         """Run what may run. False: a call was started before a crash and may have taken effect; a person must look."""
-        to_run = [one for one in step.operations if one.result is None and one.verdict is not None]
-        decided = [(one, one.result) for one in step.operations if one.result is not None]
         self._open = {one.seq: one.call for one in step.operations}
-        started = {intent.seq for intent in self.opened.intents}
-        if any(one.seq in started and effect_of(one) == "once" for one in to_run):
+        tools = after(self.tools, self.controller.entries)
+        hands = Hands(tools, self.run_id, self.start.agent, self.emit, self.waits, self._results)
+        if not await self._look_into(hands, step.operations):
             self.finish = Finish(step.seq, "needs_review")
             return False
-        hands = Hands(self.tools, self.run_id, self.start.agent, self.emit, self._effect, self._results)
-        intents = [hands.intent(one) for one in to_run if effect_of(one) != "read"]
+        results = [(one, one.result or self._doubts.result(one.seq, one.call)) for one in step.operations]
+        decided = [(one, result) for one, result in results if result is not None]
+        to_run = [one for one, result in results if result is None]
+        attempts = {one.seq: self._doubts.attempt(one.seq) for one in to_run}
+        intents = [hands.intent(one, attempts[one.seq]) for one in to_run if effect_of(one) != "read"]
         if intents:
             await self.journal.intend(self.run_id, intents)
             self._intended.update({intent.seq: intent.effect for intent in intents})
@@ -344,14 +350,29 @@ class Driver:
         await hands.run(to_run)
         return True
 
+    async def _look_into(self, hands: Hands, operations: Sequence[Operation]) -> bool:
+        """Find out about each call in doubt, and write it down before acting on it. False: nobody can say of one."""
+        sure = True
+        for one in self._doubts.open([one for one in operations if one.result is None]):
+            asked = _now()
+            resolution = await self._doubts.look_into(one, hands, self.review)
+            self._waited += _now() - asked
+            self.emit(Reviewed(one.seq, resolution))
+            if resolution is None:
+                sure = False
+                continue
+            record = self._record(one.seq, resolution)
+            await self.journal.decide(self.run_id, [record])
+            self.controller.feed(record)
+            self._doubts.resolutions[one.seq] = resolution
+        return sure
+
     async def _results(self, results: Sequence[tuple[Operation, ToolResult]]) -> None:
         """Write down results that finished together in one commit, then let the loop see them."""
         results = sorted(results, key=lambda pair: pair[0].seq)
-        records = [self._record(one.seq, result) for one, result in results]
-        await self.journal.commit(self.run_id, records)
-        for (one, result), record in zip(results, records, strict=True):
+        await self._all_happened([self._record(one.seq, result) for one, result in results])
+        for one, result in results:
             self._open.pop(one.seq, None)
-            self.controller.feed(record)
             self.emit(ToolFinished(one.seq, one.call, result))
 
     # ── cancelling ───────────────────────────────────────────────────────
@@ -371,30 +392,9 @@ class Driver:
         """Give every open call the result that is true of it, so that the history stays sendable."""
         effects = {**also, **{intent.seq: intent.effect for intent in self.opened.intents}}
         closed = [
-            self._record(seq, unknown(call) if effects.get(seq) == "once" else refused(call, why))
+            self._record(seq, self._doubts.result(seq, call) or left(call, effects.get(seq), why))
             for seq, call in sorted(self._open.items())
         ]
         self._open.clear()
         if closed:
-            await self.journal.commit(self.run_id, closed)
-        for record in closed:
-            self.controller.feed(record)
-
-
-class _Effect:
-    """What may be interrupted: waiting for a model, a tool or a person."""
-
-    __slots__ = ("_driver",)
-
-    def __init__(self, driver: Driver) -> None:
-        self._driver = driver
-
-    async def __aenter__(self) -> None:
-        if self._driver.cancelled:
-            raise asyncio.CancelledError
-        self._driver.interruptible = asyncio.current_task()
-
-    async def __aexit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        self._driver.interruptible = None
-        if error is None and self._driver.cancelled:
-            await asyncio.sleep(0)  # told from within: it is felt here, and not by what is written down next
+            await self._all_happened(closed)

@@ -23,6 +23,7 @@ from glassloop.core.limits import Limits
 from glassloop.core.loop import Loop
 from glassloop.core.steps import AskApproval, CallModel, CallTools, Finish, PrepareCalls
 from glassloop.core.tools import Decision, Verdict
+from glassloop.core.window import Window
 
 
 def call(number: int, name: str = "look", problem: str | None = None, **arguments: object) -> ToolCall:
@@ -182,11 +183,13 @@ def test_more_than_128_calls_in_one_reply_are_all_refused() -> None:
 
 def test_a_cost_limit_that_could_never_hold_is_a_configuration_error_after_the_first_reply() -> None:
     play = Play(Limits(cost=1.0))
-    play.reply(said(call(1)))
+    play.reply(said(call(1), call(2)))
+    assert play.run_tools() == []
     finish = play.loop.next()
     assert isinstance(finish, Finish)
     assert finish.failure is not None
     assert finish.failure.kind == "ConfigError"
+    assert [one.call_id for one in play.loop.entries if isinstance(one, ToolResult)] == ["id1", "id2"]
     with_another = Play(Limits(cost=1.0, tokens=1000))
     with_another.reply(said(call(1)))
     assert isinstance(with_another.loop.next(), PrepareCalls)
@@ -267,7 +270,7 @@ def test_empty_replies_are_kept_but_never_sent() -> None:
 
 
 def test_an_overflow_is_answered_with_less_history_twice_at_most() -> None:
-    play = Play()
+    play = Play(window=Window("trim"))
     for number in range(8):
         play.round(call(number, n=number), text="long " * 500)
     sizes = []

@@ -13,7 +13,7 @@ from glassloop.core.errors import ConfigError, ContextOverflow, EndpointError, S
 from glassloop.core.journal import MemoryJournal, Record, RunEnd, RunStart
 from glassloop.core.limits import Limits
 from glassloop.core.secrets import MASK, mask
-from glassloop.core.tokens import Meter, estimate
+from glassloop.core.tokens import Meter, estimate, estimate_entry
 
 
 # Counted with the o200k vocabulary.
@@ -61,16 +61,39 @@ def test_after_the_first_reply_the_estimate_is_within_15_percent(language: str) 
     assert abs(meter.tokens(entries) - truth) <= 0.15 * truth
 
 
-def test_a_meter_takes_the_servers_word_within_reason_and_starts_anew_when_history_changed() -> None:
-    entries = [User(parts_of("word " * 400))]
+def test_a_meter_takes_the_servers_word_within_reason() -> None:
+    entries = [User(parts_of("word " * 400)) for _ in range(3)]
     meter = Meter()
-    meter.heard(10**9, entries)
+    meter.heard(500, entries, 1)
+    meter.heard(10**9, entries, 2)
     assert meter.scale == 4.0
-    meter.restart()
-    assert meter.tokens([]) == 0
     meter.heard(0, entries)
     meter.heard(None, entries)
-    assert meter.counted == 0
+    meter.heard(600, entries)
+    assert (meter.counted, meter.upto) == (10**9, 2)
+
+
+def test_tools_in_the_first_count_do_not_bend_the_scale_and_stay_counted_when_history_changed() -> None:
+    entries = [User(parts_of("word " * 400)) for _ in range(3)]
+    one = estimate_entry(entries[0])
+    meter = Meter()
+    meter.heard(one + 5_000, entries, 1)
+    assert meter.scale == 1.0
+    meter.heard(3 * one + 5_000, entries, 3)
+    meter.restart()
+    assert abs(meter.tokens(entries[:1]) - (one + 5_000)) <= 5
+    assert abs(meter.estimated(one + 5_000) - one) <= 5
+
+
+@given(st.lists(st.integers(1, 4000), max_size=30), st.integers(0, 29))
+def test_a_meter_measures_the_same_however_often_it_is_asked(lengths: list[int], at: int) -> None:
+    entries = [User(parts_of("word " * length)) for length in lengths]
+    asked, never = Meter(), Meter()
+    for upto in range(len(entries)):
+        asked.tokens(entries[: upto + 1])
+    for meter in (asked, never):
+        meter.heard(1_000, entries, min(at, len(entries)))
+    assert asked.tokens(entries) == never.tokens(entries)
 
 
 @pytest.mark.parametrize(

@@ -118,10 +118,14 @@ class System:
 
 @dataclass(frozen=True, slots=True, weakref_slot=True)
 class User:
-    """What a person said: the task, a message that steers or follows up a running one, or an example's question."""
+    """What a person said: the task, a message that steers or follows up a running one, or an example's question.
+
+    `pinned`: it is sent word for word however long the conversation grows.
+    """
 
     parts: tuple[Part, ...]
     kind: Literal["task", "steer", "follow_up", "example"] = "task"
+    pinned: bool = False
 
     @property
     def text(self) -> str:
@@ -134,8 +138,9 @@ class Reply:
 
     `text` has calls that were written as text and thinking removed. `finish_reason` is the endpoint's
     word, unchecked. `reasoning_field` is the wire's name for the reasoning, for sending it back.
-    `cost` is in US dollars where the endpoint reports it. `cut_off` says that an output limit or a
-    broken stream ended the reply early. `mends` lists every deviation that was mended.
+    `cost` is in US dollars where the endpoint reports it; `price` is that of a price table where it does
+    not. `cut_off` says that an output limit or a broken stream ended the reply early. `mends` lists every
+    deviation that was mended. `context_window` is the model's, in tokens, where it is known.
     """
 
     text: str = ""
@@ -151,6 +156,8 @@ class Reply:
     response_id: str | None = None
     cut_off: bool = False
     refused: bool = False
+    price: float | None = None
+    context_window: int | None = None
 
     @property
     def is_empty(self) -> bool:
@@ -202,10 +209,15 @@ class Note:
 
 @dataclass(frozen=True, slots=True, weakref_slot=True)
 class Summary:
-    """Stands, when sent, for the first `replaces` entries after the instructions; those are kept all the same."""
+    """Stands, when sent, for the first `replaces` entries of the conversation; those are kept all the same.
+
+    The conversation begins after the instructions and examples, and every entry of it counts, also those
+    that are never sent. With 0 it stands where it is. `usage`: the tokens that writing it took.
+    """
 
     text: str
     replaces: int
+    usage: Usage = Usage()
 
 
 Entry = System | User | Reply | ToolResult | Note | Summary

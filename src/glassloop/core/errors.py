@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 
 class GlassloopError(Exception):
@@ -113,8 +113,18 @@ class ConfigError(GlassloopError):
     """A setting, a key or an option is missing or contradicts another."""
 
 
+SessionTrouble = Literal["in_use", "taken_over", "copied", "changed", "damaged", "newer", "gone", "other"]
+"""Why a session cannot be used: another process holds it, or has taken it; its file was copied while a run in it
+was unfinished; that run was of an agent defined otherwise; the file is damaged, or written by a newer Glassloop;
+there is no such session (any more)."""
+
+
 class SessionError(GlassloopError):
-    """A session cannot be opened, continued or written."""
+    """A session cannot be opened, continued or written. `kind` says why, where a program must tell it apart."""
+
+    def __init__(self, message: str, kind: SessionTrouble = "other") -> None:
+        super().__init__(message)
+        self.kind: SessionTrouble = kind
 
 
 class ReplayMismatch(GlassloopError):

@@ -1,7 +1,7 @@
 """Everything a run can say while it runs. A screen can be drawn from these alone.
 
 Starts have ends: `ModelStarted` … `ModelFinished` or `ModelGaveUp`, `ToolStarted` … `ToolFinished`,
-`ApprovalAsked` … `ApprovalDecided`, `RunStarted` … `Finished`.
+`ApprovalAsked` … `ApprovalDecided`, `ReviewAsked` … `Reviewed`, `RunStarted` … `Finished`.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from glassloop.core.entries import JSON, Mend, Note, Reply, ToolCall, ToolResult, User
+from glassloop.core.resolving import Resolution, Unknown
 from glassloop.core.tools import Decision, Verdict
 
 Purpose = Literal["turn", "final", "summary"]
@@ -122,6 +123,22 @@ class ApprovalDecided:
 
 
 @dataclass(frozen=True, slots=True)
+class ReviewAsked:
+    """A person is asked what became of a call that was started before a crash."""
+
+    seq: int
+    unknown: Unknown
+
+
+@dataclass(frozen=True, slots=True)
+class Reviewed:
+    """What was found out about such a call, and by whom; None if nobody can say now."""
+
+    seq: int
+    resolution: Resolution | None
+
+
+@dataclass(frozen=True, slots=True)
 class ToolStarted:
     """A tool begins to run."""
 
@@ -162,6 +179,18 @@ class Received:
 
 
 @dataclass(frozen=True, slots=True)
+class Compacted:
+    """Less of the history is sent from now on: `before` and `after` are about so many tokens. Nothing is lost by it.
+
+    `how`: "summary" (the model summed up old turns) or "trim" (old results were shortened, old turns left out).
+    """
+
+    how: Literal["summary", "trim"]
+    before: int
+    after: int
+
+
+@dataclass(frozen=True, slots=True)
 class Warned:
     """Something that a person should know and can act on."""
 
@@ -190,11 +219,14 @@ Event = (
     | ModelGaveUp
     | ApprovalAsked
     | ApprovalDecided
+    | ReviewAsked
+    | Reviewed
     | ToolStarted
     | ToolProgress
     | ToolFinished
     | Noted
     | Received
+    | Compacted
     | Warned
     | Finished
 )

@@ -1,7 +1,8 @@
 """The `Journal` protocol and `MemoryJournal`: where a run writes down what happened, before it acts on it.
 
 The driver calls it in one order: `open`; `commit` (the task, each reply, the verdicts); `decide`
-(a person's answers); `intend` (all calls about to run, together); `commit` (their results); `finish`.
+(a person's answers, and what became of calls in doubt); `intend` (all calls about to run, together); `commit`
+(their results); `finish`.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from typing import Literal, Protocol
 
 from glassloop.core.entries import JSON, Entry, Note, Reply, Summary, System, ToolCall, ToolResult, User
 from glassloop.core.errors import SessionError
+from glassloop.core.resolving import Resolution
 from glassloop.core.tools import Decision, Effect, Verdict
 
 StopReason = Literal[
@@ -50,7 +52,19 @@ class Cancelled:
     reason: str = "interrupted by the user"
 
 
-Journaled = System | User | Reply | ToolResult | Note | Summary | Verdict | Decision | ModelFailed | Cancelled
+Journaled = (
+    System
+    | User
+    | Reply
+    | ToolResult
+    | Note
+    | Summary
+    | Verdict
+    | Decision
+    | Resolution
+    | ModelFailed
+    | Cancelled
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,13 +83,19 @@ class Record:
 
 @dataclass(frozen=True, slots=True)
 class Intent:
-    """A call is about to run. On disk before it starts, so that a crash cannot make it happen twice."""
+    """A call is about to run. On disk before it starts, so that a crash cannot make it happen twice.
+
+    `attempt` counts its starts, from 1. `masked`, of one that is read back: its arguments held a secret that
+    was not kept, so it cannot be run again.
+    """
 
     seq: int
     call: ToolCall
     arguments: Mapping[str, JSON]
     effect: Effect
     key: str
+    attempt: int = 1
+    masked: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +145,7 @@ class Journal(Protocol):
     """One of the four replaceable parts. `session_id` names the conversation that a run adds to.
 
     `intend`, `decide` and `finish` return when they and all before them are durable, and so does a
-    `commit` that holds a `ToolResult`; any other `commit` may return once its place in the order is fixed.
+    `commit` that holds a `User` or a `ToolResult`; any other may return once its place in the order is fixed.
     """
 
     async def open(self, start: RunStart) -> Opened:
@@ -138,7 +158,7 @@ class Journal(Protocol):
         """What happened, in one transaction."""
 
     async def decide(self, run_id: str, records: Sequence[Record]) -> None:
-        """What a person decided about calls that asked."""
+        """What was decided about calls that asked (`Decision`) or whose outcome is unknown (`Resolution`)."""
 
     async def finish(self, end: RunEnd) -> None:
         """Release the session."""
@@ -183,7 +203,8 @@ class MemoryJournal:
         self._open[start.session_id] = run_id
         records = self.records.setdefault(run_id, [])
         answered = {record.seq for record in records if isinstance(record.value, ToolResult)}
-        pending = tuple(one for one in self.intents.setdefault(run_id, []) if one.seq not in answered)
+        last = {one.seq: one for one in self.intents.setdefault(run_id, [])}
+        pending = tuple(one for seq, one in last.items() if seq not in answered)
         history = tuple(entry for run in runs if run != run_id for entry in entries_of(self.records[run]))
         return Opened(run_id, history, tuple(records), pending)
 

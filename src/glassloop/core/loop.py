@@ -11,14 +11,18 @@ be replayed, resumed after a crash, or simulated.
     CallModel ──Reply with text──▶ Finish(answered)          ──empty──▶ CallModel again, bounded
     a limit or endless repetition ─▶ CallModel(final, without tools) ─▶ Finish(that reason)
     CallModel ──ModelFailed──▶ Finish(failed), or for an overflow: CallModel with less history
+    a full window ─▶ CallModel(summary) ──Summary──▶ CallModel with it in place of old turns
+                                        ──ModelFailed──▶ CallModel with old turns left out
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from glassloop.core import limits as limiting
+from glassloop.core import words
+from glassloop.core.context import Context, SummaryDue
 from glassloop.core.entries import (
     Entry,
     Mend,
@@ -36,24 +40,32 @@ from glassloop.core.events import Purpose
 from glassloop.core.journal import Cancelled, ModelFailed, Record, StopReason
 from glassloop.core.limits import Limits, Spent
 from glassloop.core.repeats import Repeats
-from glassloop.core.steps import AskApproval, CallModel, CallTools, Finish, Operation, PrepareCalls, Step
-from glassloop.core.tokens import Meter, estimate_entries
+from glassloop.core.resolving import Resolution
+from glassloop.core.steps import (
+    AskApproval,
+    CallModel,
+    CallTools,
+    Finish,
+    OpenCall,
+    Operation,
+    PrepareCalls,
+    Step,
+)
+from glassloop.core.summary import SUMMARY_FAILED
 from glassloop.core.tools import Decision, Verdict
-from glassloop.core.window import trim
+from glassloop.core.window import Window
 
 _EMPTY_RETRIES = 3
 _OVERFLOW_RETRIES = 2
 _OUTPUT_RETRIES = 2
-
-_NUDGE = "Your last reply was empty. Give the final answer as text now, or call a tool."
-_REFUSED_FINAL = "This call was not run: tools are no longer available in this run."
 
 
 class Loop:
     """The controller that Glassloop uses.
 
     `history`: the conversation so far, instructions first. `limits`: see `Limits`. `accept`: a pure
-    function that says what is wrong with an answer, or None if it will do (structured output).
+    function that says what is wrong with an answer, or None if it will do (structured output). `window`: what
+    is done when history outgrows the model's context. `size`: how many tokens that holds, where it is known.
     """
 
     def __init__(
@@ -61,24 +73,30 @@ class Loop:
         history: Sequence[Entry],
         limits: Limits | None = None,
         accept: Callable[[str], str | None] | None = None,
+        window: Window | None = None,
+        size: int | None = None,
     ) -> None:
-        self.entries: list[Entry] = list(history)
         self.spent = Spent()
+        self._context = Context(history, window or Window(), size)
         self._limits = limits or Limits()
         self._accept = accept
-        self._sent: list[Entry] = list(history)
         self._began = len(self.entries)
-        self._meter = Meter()
         self._repeats = Repeats()
         self._seq = 1
         self._notes: list[tuple[int, Note]] = []
-        self._turn: list[_OpenCall] = []
+        self._turn: list[OpenCall] = []
         self._stopping: StopReason | None = None
+        self._hopeless: Reply | None = None
         self._empty = 0
         self._overflows = 0
         self._unfit = 0
         self._due = 0
         self._step: Step | None = self._call_model()
+
+    @property
+    def entries(self) -> list[Entry]:
+        """The whole conversation, also what is no longer sent."""
+        return self._context.entries
 
     def next(self) -> Step:
         if self._step is None:
@@ -88,8 +106,10 @@ class Loop:
     def feed(self, record: Record) -> None:
         self.spent = self.spent.after(record.seconds)
         match record.value:
-            case System() | User() | Summary() as message:
+            case System() | User() as message:
                 self._on_message(message)
+            case Summary() as summary:
+                self._on_summary(summary, record.cost)
             case Reply() as reply:
                 self._on_reply(reply, record.cost)
             case Verdict() as verdict:
@@ -99,22 +119,41 @@ class Loop:
             case ToolResult() as result:
                 self._on_result(record.seq, result)
             case ModelFailed() as failed:
-                self._on_failure(failed)
+                self._on_failure(failed, record.cost)
             case Cancelled():
                 self._step = Finish(self._seq, "cancelled", self._last_text())
             case Note():
                 pass  # the loop made it itself, from the records before it
+            case Resolution():
+                pass  # what is due stays due; the driver heeds it when it does that
 
     # ── steps ────────────────────────────────────────────────────────────
 
     def _call_model(self) -> CallModel:
+        """The question that is due; before it the one for a summary, if the window is full."""
+        if self._context.is_full:
+            due = self._context.due() if self._may_summarise else None
+            if due:
+                return self._call_for_summary(due)
+            self._context.trim()
         purpose: Purpose = "final" if self._stopping else "turn"
+        sent = tuple(self._context.sent)
+        return CallModel(self._seq, purpose, sent, self._take_notes(), compacted=self._context.compacted)
+
+    def _call_for_summary(self, due: SummaryDue) -> CallModel:
+        return CallModel(self._seq, "summary", due.entries, self._take_notes(), due.replaces, due.most)
+
+    @property
+    def _may_summarise(self) -> bool:
+        """At a limit nothing more is spent than the last answer."""
+        return self._context.window.policy != "trim" and not self._stopping
+
+    def _take_notes(self) -> tuple[tuple[int, Note], ...]:
         notes, self._notes = tuple(self._notes), []
-        return CallModel(self._seq, purpose, tuple(self._sent), notes)
+        return notes
 
     def _add(self, entry: Entry) -> None:
-        self.entries.append(entry)
-        self._sent.append(entry)
+        self._context.add(entry)
 
     def _note(self, note: Note) -> None:
         self._notes.append((self._seq, note))
@@ -125,13 +164,7 @@ class Loop:
         """Ask for one last answer without tools, then finish for this reason."""
         self._stopping = reason
         limit = limiting.describe(self._limits, reason)
-        self._note(
-            Note(
-                f"You have reached {limit}. Tools are no longer available. "
-                "Answer now with what you have found, and say what is missing.",
-                "limit",
-            )
-        )
+        self._note(Note(words.LIMIT_REACHED.format(limit=limit), "limit"))
         self._step = self._call_model()
 
     def _finish(self, reason: StopReason, text: str, mends: tuple[Mend, ...] = ()) -> None:
@@ -148,7 +181,7 @@ class Loop:
 
     # ── what was said ────────────────────────────────────────────────────
 
-    def _on_message(self, message: System | User | Summary) -> None:
+    def _on_message(self, message: System | User) -> None:
         """A message takes the number of the step that was due, and the model is (still) to be asked."""
         self._add(message)
         self._seq += 1
@@ -159,13 +192,13 @@ class Loop:
 
     def _on_reply(self, reply: Reply, cost: float | None) -> None:
         self._seq += 1
-        if isinstance(self._step, CallModel):
-            self._meter.heard(reply.usage.prompt_tokens, self._step.entries)
+        self._overflows = 0
+        if isinstance(self._step, CallModel) and self._step.purpose != "summary":
+            self._context.heard(reply, len(self._step.entries))
         counts = not self._stopping and not reply.is_empty
         self.spent = self.spent.after_reply(reply, cost, counts=counts)
         if self._cost_is_unknown() and not self._stopping:
-            self.entries.append(reply)
-            self._fail("ConfigError", _COST_UNKNOWN, reply)
+            self._on_unknown_cost(reply)
         elif reply.tool_calls:
             self._open_turn(reply)
         elif reply.is_empty:
@@ -176,6 +209,15 @@ class Loop:
     def _cost_is_unknown(self) -> bool:
         limits = self._limits
         return limits.cost is not None and self.spent.cost is None and not limits.bounds_without_cost()
+
+    def _on_unknown_cost(self, reply: Reply) -> None:
+        """The run fails, once each call of the reply has its result: a later one has to send them."""
+        self._hopeless = reply
+        if reply.tool_calls:
+            self._open_turn(reply)
+        else:
+            self._context.keep(reply)
+            self._fail("ConfigError", words.COST_UNKNOWN, reply)
 
     def _on_answer(self, reply: Reply) -> None:
         self._add(reply)
@@ -198,14 +240,14 @@ class Loop:
 
     def _on_empty(self, reply: Reply) -> None:
         """The same request once, then a nudge, then the reasoning if there was any, else give up."""
-        self.entries.append(reply)
+        self._context.keep(reply)
         self._empty += 1
         if self._stopping:
             self._finish(self._stopping, reply.reasoning.strip() or self._last_text())
         elif self._empty == 1:
             self._step = self._call_model()
         elif self._empty < _EMPTY_RETRIES:
-            self._note(Note(_NUDGE, "empty_reply"))
+            self._note(Note(words.NUDGE, "empty_reply"))
             self._step = self._call_model()
         elif reply.reasoning.strip():
             mend = Mend(
@@ -217,13 +259,22 @@ class Loop:
             said = f" (finish reason {reply.finish_reason})" if reply.finish_reason else ""
             self._fail("EmptyReply", f"the model answered with nothing {self._empty} times{said}")
 
-    def _on_failure(self, failed: ModelFailed) -> None:
+    def _on_summary(self, summary: Summary, cost: float | None) -> None:
         self._seq += 1
-        if failed.kind == "ContextOverflow" and self._overflows < _OVERFLOW_RETRIES:
-            self._overflows += 1
-            self._sent = list(trim(self._sent, self._target(failed)))
-            self._meter.restart()
+        self.spent = self.spent.after_reply(Reply(usage=summary.usage), cost, counts=False)
+        self._context.summarised(summary)
+        self._step = self._call_model()
+
+    def _on_failure(self, failed: ModelFailed, cost: float | None) -> None:
+        self._seq += 1
+        if failed.kind == SUMMARY_FAILED:
+            if failed.partial:
+                self.spent = self.spent.after_reply(failed.partial, cost, counts=False)
+            self._context.trim()
             self._step = self._call_model()
+            return
+        if failed.kind == "ContextOverflow":
+            self._on_overflow(failed)
             return
         if failed.partial and failed.partial.text.strip():
             self._add(replace(failed.partial, tool_calls=(), cut_off=True))
@@ -232,22 +283,31 @@ class Loop:
         else:
             self._fail(failed.kind, failed.message, failed.partial)
 
-    def _target(self, failed: ModelFailed) -> int:
-        """Estimated tokens that are to be left: three quarters of the window if it is known, and never over half."""
-        now = estimate_entries(self._sent)
-        known = int(failed.window * 0.75 / self._meter.scale) if failed.window else now
-        return min(known, now // 2)
+    def _on_overflow(self, failed: ModelFailed) -> None:
+        """Once more with a summary in place of old turns, then with less of everything; then it cannot fit."""
+        self._overflows += 1
+        self._context.overflowed(failed.window)
+        again = self._overflows == 1 or self._context.window.policy == "summarise"
+        due = self._context.due() if again and self._may_summarise else None
+        if self._overflows <= _OVERFLOW_RETRIES and due:
+            self._step = self._call_for_summary(due)
+        elif self._overflows <= _OVERFLOW_RETRIES and (self._context.trim(overflowed=True) or again):
+            self._step = self._call_model()
+        elif self._stopping:
+            self._finish(self._stopping, self._last_text())
+        else:
+            self._fail(failed.kind, words.TOO_SMALL.format(tokens=self._context.tokens))
 
     # ── calls ────────────────────────────────────────────────────────────
 
     def _open_turn(self, reply: Reply) -> None:
         self._add(reply)
         self._empty = 0
-        self._turn = [_OpenCall(self._seq + i, call) for i, call in enumerate(reply.tool_calls)]
+        self._turn = [OpenCall(self._seq + i, call) for i, call in enumerate(reply.tool_calls)]
         self._due = len(self._turn)
         self._seq += len(self._turn)
-        if self._stopping:
-            self._refuse_all(_REFUSED_FINAL)
+        if self._stopping or self._hopeless:
+            self._refuse_all(words.REFUSED_FINAL)
         elif len(self._turn) > limiting.MOST_CALLS_IN_ONE_REPLY:
             most = limiting.MOST_CALLS_IN_ONE_REPLY
             self._refuse_all(f"Not run: {len(self._turn)} calls in one reply; send at most {most}.")
@@ -318,6 +378,9 @@ class Loop:
         self._after_turn(turn)
 
     def _after_turn(self, turn: list[tuple[ToolCall, ToolResult]]) -> None:
+        if self._hopeless:
+            self._fail("ConfigError", words.COST_UNKNOWN, self._hopeless)
+            return
         if self._stopping:
             self._finish(self._stopping, self._last_text())
             return
@@ -329,35 +392,8 @@ class Loop:
             self._stop(reason)
         else:
             if repeats is not None and times >= repeats:
-                self._note(Note(_repeated(name, times), "repeated_calls"))
+                self._note(Note(words.repeated(name, times), "repeated_calls"))
             self._step = self._call_model()
 
-    def _open(self, seq: int) -> _OpenCall:
+    def _open(self, seq: int) -> OpenCall:
         return self._turn[seq - self._turn[0].seq]
-
-
-@dataclass(slots=True)
-class _OpenCall:
-    seq: int
-    call: ToolCall
-    verdict: Verdict | None = None
-    decision: Decision | None = None
-    decided: ToolResult | None = None
-    result: ToolResult | None = None
-
-    @property
-    def asks(self) -> bool:
-        return self.verdict is not None and self.verdict.outcome == "ask"
-
-
-_COST_UNKNOWN = (
-    "a cost limit is set, but this endpoint does not report what a call costs, so it could never stop the run: "
-    "set another limit as well, such as Limits(cost=…, tokens=…)"
-)
-
-
-def _repeated(name: str, times: int) -> str:
-    return (
-        f"You have called {name} {times} times with the same arguments and got the same result. "
-        "Calling it again will not change it: use what you have, try something else, or answer."
-    )

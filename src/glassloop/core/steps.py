@@ -7,20 +7,28 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from glassloop.core.entries import Entry, Mend, Note, ToolCall, ToolResult
-from glassloop.core.events import Purpose
+from glassloop.core.events import Compacted, Purpose
 from glassloop.core.journal import ModelFailed, Record, StopReason
 from glassloop.core.limits import Spent
-from glassloop.core.tools import Verdict
+from glassloop.core.tools import Decision, Verdict
 
 
 @dataclass(frozen=True, slots=True)
 class CallModel:
-    """Ask the model. `entries` is what is sent; `notes` are new since the last call and not journaled yet."""
+    """Ask the model. `entries` is what is sent; `notes` are new since the last call and not journaled yet.
+
+    For a summary, feed the `Summary` of the first `replaces` entries of the conversation, of about `most` tokens
+    at the most, or a `ModelFailed` of the kind "SummaryFailed" (`core/summary.py` reads the reply).
+    `compacted` says what was done to the history since a model last answered.
+    """
 
     seq: int
     purpose: Purpose
     entries: tuple[Entry, ...]
     notes: tuple[tuple[int, Note], ...] = ()
+    replaces: int = 0
+    most: int = 0
+    compacted: Compacted | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +74,7 @@ class Finish:
     text: str = ""
     mends: tuple[Mend, ...] = ()
     failure: ModelFailed | None = None
+    compacted: Compacted | None = None
 
 
 Step = CallModel | PrepareCalls | AskApproval | CallTools | Finish
@@ -87,3 +96,19 @@ class Controller(Protocol):
     @property
     def entries(self) -> Sequence[Entry]:
         """The whole conversation so far."""
+
+
+@dataclass(slots=True)
+class OpenCall:
+    """A call of the turn at hand: what became of it so far. `decided` is a result that nobody has to compute."""
+
+    seq: int
+    call: ToolCall
+    verdict: Verdict | None = None
+    decision: Decision | None = None
+    decided: ToolResult | None = None
+    result: ToolResult | None = None
+
+    @property
+    def asks(self) -> bool:
+        return self.verdict is not None and self.verdict.outcome == "ask"
