@@ -7,12 +7,13 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-peers lint format lock bench bench-quick bench-full clean
+.PHONY: help setup demo test test-peers torture lint format lock bench bench-quick bench-full clean
 
 help:
 	@echo "make demo     set up, then watch an agent work (no key, no network needed for the run itself)"
 	@echo "make test     set up, then style, types, import borders and all tests"
 	@echo "make test-peers  run against servers of other people, installed once into .peers (npm, cmake, package indexes)"
+	@echo "make torture  crashes, kills, power cuts and bad disks by the thousand; about a quarter of an hour"
 	@echo "make setup    create $(VENV) and install what requirements.lock names, checked by hash"
 	@echo "make lint     style, types and import borders only"
 	@echo "make format   put the code into its style"
@@ -51,6 +52,12 @@ test-peers: setup
 	$(BIN)/python tests/peers/build.py
 	$(BIN)/python -m pytest tests/peers -m peers --junitxml .peers/outcome.xml; failed=$$?; \
 		$(BIN)/python tests/peers/report.py .peers/outcome.xml && exit $$failed
+
+# What may befall a run, by the thousand; what came of it is committed as docs/results/torture.md.
+torture: setup
+	$(BIN)/python -m pytest tests/torture tests/simulator tests/sessions -m torture -n auto --dist worksteal \
+		--junitxml .pytest_cache/torture.xml; failed=$$?; \
+		$(BIN)/python tests/torture/report.py .pytest_cache/torture.xml && exit $$failed
 
 lint: setup
 	$(BIN)/ruff check .

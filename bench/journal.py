@@ -1,4 +1,4 @@
-"""What the journal on disk costs a round, against the floor with a bare sqlite3 loop of the same commits."""
+"""What the journal on disk costs: a whole round against the floor with a bare sqlite3 loop, and the file by itself."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import shutil
 import tempfile
 from pathlib import Path
 
+import journal_file
 import measure
 from table import OURS, Outcome, Size, Target, line, main, ratio, summaries
 
@@ -25,14 +26,19 @@ def run(size: Size) -> Outcome:
                         measure.measure(side, sample, "journal", server, patience=size.patience, **given)
     finally:
         shutil.rmtree(folder)
+    file, said, aims = journal_file.measured(repeats=2 * size.repeats - 1)
     lines = (
         *line("with the journal on, CPU", samples, "cpu_us_per_request", "µs"),
         *line("with the journal on, wall", samples, "wall_us_per_request", "µs"),
+        *said,
     )
     ours = ratio(samples, "glassloop", "floor", "cpu_us_per_request")
     note = samples["glassloop"].error or ""
-    targets = (Target("CPU with the journal on, against floor + sqlite3", ours, 1.5, note=note[:80]),)
-    return Outcome("journal", OURS, summaries(samples), lines, targets)
+    targets = (
+        Target("CPU with the journal on, against floor + sqlite3", ours, 1.5, note=note[:80]),
+        *aims,
+    )
+    return Outcome("journal", OURS, {**summaries(samples), "file": file}, lines, targets)
 
 
 if __name__ == "__main__":

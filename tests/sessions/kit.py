@@ -84,12 +84,12 @@ def written(path, *sessions, **options):
     return Store(path)
 
 
-def program(code, *arguments, **options):
-    """A Python process that runs `code` with the package and this kit at hand."""
+def program(code, *arguments, extra=None, **options):
+    """A Python process that runs `code` with the package and this kit at hand. `extra`: more variables for it."""
     return subprocess.Popen(
         [sys.executable, "-c", code, *map(str, arguments)],
         cwd=ROOT,
-        env={**os.environ, "PYTHONPATH": f"{ROOT / 'src'}{os.pathsep}{ROOT}"},
+        env={**os.environ, "PYTHONPATH": f"{ROOT / 'src'}{os.pathsep}{ROOT}", **(extra or {})},
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,

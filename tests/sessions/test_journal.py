@@ -138,17 +138,19 @@ def test_a_failed_write_stops_all_later_ones_of_its_run_and_no_other(journal, pa
     async def work():
         await journal.open(kit.start("run1", "s1"))
         await journal.open(kit.start("run2", "s2"))
-        await journal.commit("run1", [Record(1, kit.task())])
-        await journal.commit("run1", [Record(1, kit.task())])  # the same place twice: this cannot be written
+        await journal.commit("run1", [Record(1, kit.answer())])
+        await journal.commit(
+            "run1", [Record(1, kit.answer())]
+        )  # the same place twice: this cannot be written
         await journal.commit("run2", [Record(1, kit.task())])
-        with pytest.raises(SessionError, match="has a user at 1 already"):
+        with pytest.raises(SessionError, match="has a reply at 1 already"):
             await journal.commit("run1", [Record(2, kit.result(kit.call()))])
-        with pytest.raises(SessionError, match="has a user at 1 already"):
+        with pytest.raises(SessionError, match="has a reply at 1 already"):
             await journal.finish(RunEnd("run1", "answered", ""))
         await journal.finish(RunEnd("run2", "answered", "fine"))
         return await journal.open(kit.start("run3", "s1"))
 
-    assert asyncio.run(work()).records == (Record(1, kit.task()),)
+    assert asyncio.run(work()).records == (Record(1, kit.answer()),)
     assert query(path, "SELECT status FROM run ORDER BY run_id") == [("running",), ("done",)]
 
 

@@ -5,6 +5,7 @@ import os
 import random
 import signal
 import sqlite3
+from contextlib import closing, suppress
 
 import pytest
 from tests.sessions import kit
@@ -87,12 +88,24 @@ def test_nothing_acknowledged_is_lost_when_the_process_is_killed(tmp_path, seed)
     assert [record.seq for record in opened.records] == sorted(record.seq for record in opened.records)
 
 
+def stop_between_writes(child, path):
+    """Whoever is stopped in the middle of a write keeps everybody else from writing: that is another story."""
+    while True:
+        child.send_signal(signal.SIGSTOP)
+        os.waitpid(child.pid, os.WUNTRACED)
+        busy = suppress(sqlite3.OperationalError)
+        with closing(sqlite3.connect(path, timeout=0.1, isolation_level=None)) as connection, busy:
+            connection.execute("BEGIN IMMEDIATE")
+            return
+        child.send_signal(signal.SIGCONT)
+
+
 def test_a_paused_process_that_was_taken_over_cannot_write_when_it_wakes_up(tmp_path):
     path = tmp_path / "s.db"
     child = kit.program(WRITER, path, stderr=-1)
     for _ in range(5):
         child.stdout.readline()
-    child.send_signal(signal.SIGSTOP)
+    stop_between_writes(child, path)
     try:
         with pytest.raises(SessionError, match=f"is in use by process {child.pid} on"):
             resumed(path)

@@ -76,15 +76,15 @@ def answer(
 def take_answers(connection: sqlite3.Connection, claimed: Claimed) -> None:
     """Enter answers that came while nobody ran as the run's decisions, in their order."""
     rows = connection.execute(
-        "SELECT seq, call_id, decision, reason, by, "
-        "(SELECT coalesce(max(seconds), 0.0) FROM entry WHERE run_id = :run) "
-        "FROM approval WHERE run_id = :run AND decision IS NOT NULL AND NOT EXISTS (SELECT 1 FROM entry "
+        "SELECT seq, call_id, decision, reason, by FROM approval "
+        "WHERE run_id = :run AND decision IS NOT NULL AND NOT EXISTS (SELECT 1 FROM entry "
         "WHERE entry.run_id = approval.run_id AND entry.seq = approval.seq AND type = 'decision') ORDER BY seq",
         {"run": claimed.run_id},
     ).fetchall()
+    seconds = records.latest_seconds(connection, claimed.run_id)
     decisions = [
         Record(seq, Decision(call_id, decision == "allow", reason or "", by or ""), seconds)
-        for seq, call_id, decision, reason, by, seconds in rows
+        for seq, call_id, decision, reason, by in rows
     ]
     if decisions:
         written = [records.Written(one, codec.encode(one.value)) for one in decisions]

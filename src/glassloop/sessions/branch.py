@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
-from operator import itemgetter
+from operator import attrgetter, itemgetter
 from typing import Any, NamedTuple
 
 from glassloop.core.entries import Entry
@@ -19,8 +19,13 @@ _RUN_UP_TO = (
     "SELECT entry_id, parent_id, run_id, seq, type, body, masked, seconds, cost, at_ms FROM entry "
     "WHERE run_id = ? AND entry_id <= ?"
 )
+_OPEN_INTENTS = """
+SELECT op.body, attempt, coalesce(verdict.masked, 0) FROM op
+LEFT JOIN entry AS verdict ON verdict.run_id = op.run_id AND verdict.seq = op.seq AND verdict.type = 'verdict'
+WHERE op.run_id = ? AND state = 'intent' ORDER BY op.seq
+"""
 
-UNSAID = frozenset({"verdict", "decision", "model_failed", "cancelled"})
+UNSAID = frozenset({"verdict", "decision", "resolution", "model_failed", "cancelled"})
 """The types of record that are no part of the conversation, so that a history need not read them."""
 
 
@@ -83,31 +88,43 @@ def blob_reader(connection: sqlite3.Connection) -> Callable[[str], bytes]:
     def fetch(digest: str) -> bytes:
         row = connection.execute("SELECT data FROM blob WHERE sha256 = ?", (digest,)).fetchone()
         if row is None:
-            raise SessionError(f"blob {digest[:12]} is missing: the file is damaged")
+            raise SessionError(f"blob {digest[:12]} is missing: the file is damaged", "damaged")
         return bytes(row[0])
 
     return fetch
 
 
 def _stored(row: Row, blob: Callable[[str], bytes]) -> Stored:
-    try:
-        value = decode(row.type, row.body, blob)
-    except SessionError as error:
-        raise SessionError(f"entry {row.entry_id} of run {row.run_id}: {error}") from error
-    record = Record(row.seq, value, row.seconds, row.cost)
+    record = Record(row.seq, _value(row, blob), row.seconds, row.cost)
     return Stored(row.entry_id, row.parent_id, row.run_id, record, bool(row.masked), row.at_ms)
+
+
+def _value(row: Row, blob: Callable[[str], bytes]) -> Any:
+    try:
+        return decode(row.type, row.body, blob)
+    except SessionError as error:
+        raise SessionError(f"entry {row.entry_id} of run {row.run_id}: {error}", error.kind) from error
 
 
 def conversation(stored: Sequence[Stored]) -> tuple[Entry, ...]:
     """What was said on a branch: run after run, each by `seq`, whatever order parallel results finished in."""
-    runs = groupby(stored, key=lambda one: one.run_id)
+    runs = groupby(stored, key=attrgetter("run_id"))
     return tuple(entry for _, run in runs for entry in entries_of(one.record for one in run))
+
+
+def said(connection: sqlite3.Connection, rows: Iterable[Row]) -> tuple[Entry, ...]:
+    """The same of rows, without reading what was not said: a long history has to open quickly."""
+    blob = blob_reader(connection)
+    spoken = [row for row in rows if row.type not in UNSAID]
+    runs = groupby(spoken, key=attrgetter("run_id"))
+    return tuple(_value(row, blob) for _, run in runs for row in sorted(run, key=attrgetter("seq")))
 
 
 def open_intents(connection: sqlite3.Connection, run_id: str) -> tuple[Intent, ...]:
     """The run's calls that were about to run and have no result."""
     blob = blob_reader(connection)
-    rows: list[tuple[Any, ...]] = connection.execute(
-        "SELECT body FROM op WHERE run_id = ? AND state = 'intent' ORDER BY seq", (run_id,)
-    ).fetchall()
-    return tuple(decode("intent", body, blob) for (body,) in rows)
+    rows: list[tuple[Any, ...]] = connection.execute(_OPEN_INTENTS, (run_id,)).fetchall()
+    return tuple(
+        replace(decode("intent", body, blob), attempt=attempt, masked=bool(masked))
+        for body, attempt, masked in rows
+    )

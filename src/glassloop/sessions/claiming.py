@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import os
 import re
 import sqlite3
 import time
@@ -70,6 +71,7 @@ def claim(connection: sqlite3.Connection, start: RunStart, owner: Owner, terms: 
     ).fetchone()
     if held_by is not None and not terms.take_over:
         refuse_if_held(start.session_id, held_by)
+    check_home(connection, unfinished=open_run is not None, take_over=terms.take_over)
     if open_run is None:
         _begin(connection, start, now)
     else:
@@ -89,18 +91,48 @@ def refuse_if_held(session_id: str, held_by: str) -> None:
     owner = owners.from_text(held_by)
     if owner is None:
         raise SessionError(
-            f"session {session_id} is held by something unreadable: open it with take_over=True"
+            f"session {session_id} is held by something unreadable: open it with take_over=True", "in_use"
         )
     match owners.standing(owner):
         case "alive":
             raise SessionError(
-                f"session {session_id} is in use by {owner.name}: wait for it or end it, or start another session"
+                f"session {session_id} is in use by {owner.name}: wait for it or end it, or start another session",
+                "in_use",
             )
         case "unknown":
             raise SessionError(
                 f"session {session_id} was left open by {owner.name}, and from here nobody can tell whether that "
-                "still runs: make sure that it does not, then take the session over (take_over=True)"
+                "still runs: make sure that it does not, then take the session over (take_over=True)",
+                "in_use",
             )
+
+
+def check_home(connection: sqlite3.Connection, *, unfinished: bool, take_over: bool) -> None:
+    """Refuse to continue an unfinished run in a copy of its file: it may be going on in the original as well.
+
+    A file is known again by its number in the file system, which renaming keeps and copying does not. A copy
+    becomes a file of its own when it is taken over, or when something begins in it and nothing is unfinished.
+    A copied machine cannot be told from its original.
+    """
+    (_, _, path) = connection.execute("PRAGMA database_list").fetchone()
+    here = str(os.stat(path).st_ino)
+    row = connection.execute("SELECT v FROM meta WHERE k = 'home'").fetchone()
+    if row is not None and row[0] == here:
+        return
+    if row is not None and unfinished and not take_over:
+        raise SessionError(
+            "this file is a copy, and the unfinished run in it may be going on in the original too: make sure that "
+            "it does not, then take the session over (take_over=True)",
+            "copied",
+        )
+    if row is None or take_over or not _anything_unfinished(connection):
+        connection.execute(
+            "INSERT INTO meta VALUES ('home', ?) ON CONFLICT DO UPDATE SET v = excluded.v", (here,)
+        )
+
+
+def _anything_unfinished(connection: sqlite3.Connection) -> bool:
+    return connection.execute("SELECT 1 FROM session WHERE open_run IS NOT NULL").fetchone() is not None
 
 
 def _begin(connection: sqlite3.Connection, start: RunStart, now: int) -> None:
@@ -124,7 +156,8 @@ def _check_unchanged(connection: sqlite3.Connection, run_id: str, start: RunStar
         raise SessionError(
             f"session {start.session_id} has an unfinished run of an agent that was defined otherwise:\n"
             f"{_difference(agent, agent_hash, definition, start)}\n"
-            "Undo the change to continue it, accept it (accept_changes=True), or rewind the session"
+            "Undo the change to continue it, accept it (accept_changes=True), or rewind the session",
+            "changed",
         )
     connection.execute(
         "UPDATE run SET agent = ?, agent_hash = ?, definition = ? WHERE run_id = ?",
@@ -157,12 +190,13 @@ def _fenced(connection: sqlite3.Connection, claimed: Claimed) -> SessionError:
     ).fetchone()
     if row is None:
         return SessionError(
-            f"session {claimed.session_id} was deleted while it was in use: nothing more is written"
+            f"session {claimed.session_id} was deleted while it was in use: nothing more is written", "gone"
         )
     taker = owners.from_text(row[0]) if row[0] else None
     by = f"by {taker.name}" if taker else "by another process"
     return SessionError(
-        f"session {claimed.session_id} was taken over {by}: this one stops, and nothing more is written"
+        f"session {claimed.session_id} was taken over {by}: this one stops, and nothing more is written",
+        "taken_over",
     )
 
 

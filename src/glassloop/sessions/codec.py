@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Any
 
 from glassloop.core.errors import SessionError
@@ -49,7 +49,7 @@ def encode(value: Journaled | Intent, secrets: Iterable[str] = (), *, aside: boo
 
 def _encode_plain(tag: str, value: Any, secrets: tuple[str, ...], aside: bool) -> Encoded | None:
     """The quick way, for a value with nothing to clean in it; None if there is."""
-    sink = Sink(lambda text: text, aside)
+    sink = Sink(lambda text: text, aside, plain=True)
     try:
         body = _dumps(shape_of(type(value)).write(value, sink))
         body.encode("utf-8")
@@ -81,15 +81,23 @@ def cleaned(text: str, secrets: tuple[str, ...]) -> str:
 
 def decode(tag: str, body: str, blob: Callable[[str], bytes]) -> Any:
     """The value that was stored. `blob` fetches what was put aside. Raises `SessionError` for anything else."""
-    kind = WHOLE.get(tag)
-    if kind is None:
-        raise SessionError(f"unknown type {tag!r}: written by a newer Glassloop, or not by Glassloop")
+    read = _readers().get(tag)
+    if read is None:
+        raise SessionError(
+            f"unknown type {tag!r}: written by a newer Glassloop, or not by Glassloop", "damaged"
+        )
     try:
-        return shape_of(kind).read(json.loads(body), blob)
+        return read(_loads(body), blob)
     except (Unfit, TypeError, ValueError, RecursionError) as error:
-        raise SessionError(f"a stored {tag} is damaged: {_because(error)}") from error
+        raise SessionError(f"a stored {tag} is damaged: {_because(error)}", "damaged") from error
 
 
+@cache
+def _readers() -> Mapping[str, Callable[[Any, Callable[[str], bytes]], Any]]:
+    return {tag: shape_of(kind).read for tag, kind in WHOLE.items()}
+
+
+_loads = json.JSONDecoder().decode
 _dumps = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
 
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import sqlite3
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
 from pathlib import Path
 
-from glassloop.core.errors import SessionError
+from glassloop.core.errors import SessionError, SessionTrouble
 from glassloop.sessions import place, schema
 
 BUSY_SECONDS = 30.0
@@ -50,6 +50,13 @@ _WHAT_TO_DO = (
     ("SQLITE_IOERR", "the disk failed or is full", "Check the disk and its free space, then try again"),
 )
 
+_KINDS: Mapping[str, SessionTrouble] = {
+    "SQLITE_NOTADB": "damaged",
+    "SQLITE_CORRUPT": "damaged",
+    "SQLITE_BUSY": "in_use",
+    "SQLITE_LOCKED": "in_use",
+}
+
 
 def connect(path: Path) -> sqlite3.Connection:
     """A connection to the file, made or migrated where needed. To be used by one thread at a time.
@@ -68,9 +75,10 @@ def connect(path: Path) -> sqlite3.Connection:
         )
         try:
             connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, LONGEST_VALUE)
-            schema.version(connection)  # before anything is changed in a file that may not be ours
+            found = schema.version(connection)  # before anything is changed in a file that may not be ours
             _set_up(connection)
-            schema.bring_up_to_date(connection)
+            if found != schema.VERSION:
+                schema.bring_up_to_date(connection)
         except BaseException:
             connection.close()
             raise
@@ -113,7 +121,7 @@ def explained(path: Path) -> Iterator[None]:
     except SessionError as error:
         if str(path) in str(error) or not error.args:
             raise
-        raise SessionError(f"{path}: {error}") from error
+        raise SessionError(f"{path}: {error}", error.kind) from error
     except sqlite3.Error as error:
         raise explain(path, error) from error
 
@@ -125,5 +133,5 @@ def explain(path: Path, error: sqlite3.Error) -> SessionError:
         name = "SQLITE_TOOBIG"
     for prefix, what, remedy in _WHAT_TO_DO:
         if name.startswith(prefix):
-            return SessionError(f"{path}: {what} ({error}). {remedy}")
+            return SessionError(f"{path}: {what} ({error}). {remedy}", _KINDS.get(prefix, "other"))
     return SessionError(f"{path}: {error} ({name or type(error).__name__})")

@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
-from glassloop.core.entries import ToolResult
+from glassloop.core.entries import ToolResult, User
 from glassloop.core.errors import SessionError
 from glassloop.core.journal import Intent, Journaled, Opened, Record, RunEnd, RunStart
 from glassloop.sessions import (
@@ -33,6 +33,10 @@ from glassloop.sessions.wire_log import WireLog
 from glassloop.sessions.writer import Writer, writer_for
 
 T = TypeVar("T")
+
+_AT_ONCE = (User, ToolResult)
+"""What must be on disk before anything is done about it: a question that was asked, an effect that was had.
+A reply and its verdicts wait for the intents that follow: losing them costs a model call and nothing else."""
 
 
 @dataclass(slots=True)
@@ -102,8 +106,8 @@ class SqliteJournal:
         await self._write(run_id, partial(records.intend, intents=pairs), urgent=True)
 
     async def commit(self, run_id: str, records: Sequence[Record]) -> None:
-        """On disk when it returns if a tool's result is among them; otherwise in its place in the queue."""
-        await self._add(run_id, records, urgent=any(isinstance(one.value, ToolResult) for one in records))
+        """On disk when it returns if a person's words or a tool's result are among them; otherwise queued."""
+        await self._add(run_id, records, urgent=any(isinstance(one.value, _AT_ONCE) for one in records))
 
     async def decide(self, run_id: str, records: Sequence[Record]) -> None:
         """On disk when it returns."""
@@ -187,11 +191,10 @@ class SqliteJournal:
                 "SELECT head FROM session WHERE session_id = ?", (claimed.session_id,)
             ).fetchone()
             rows = branch.path(connection, head)
-            said = [row for row in rows if row.run_id != claimed.run_id and row.type not in branch.UNSAID]
-            before = branch.read(connection, said)
+            before = branch.said(connection, [row for row in rows if row.run_id != claimed.run_id])
             own = branch.read(connection, [row for row in rows if row.run_id == claimed.run_id])
             intents = branch.open_intents(connection, claimed.run_id)
-        return Opened(claimed.run_id, branch.conversation(before), tuple(one.record for one in own), intents)
+        return Opened(claimed.run_id, before, tuple(one.record for one in own), intents)
 
     def _give_back(self, claiming_it: Future[Claimed]) -> None:
         """The opening failed, or nobody waits for it any more: a claim that succeeded is not wanted."""

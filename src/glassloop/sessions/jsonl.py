@@ -10,14 +10,16 @@ import json
 import secrets as random
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from glassloop.core.entries import JSON
 from glassloop.core.errors import SessionError
 from glassloop.core.journal import Record
-from glassloop.sessions import branch, codec, shapes, wire_log
+from glassloop.sessions import branch, codec, masking, setups, shapes, wire_log
 from glassloop.sessions.claiming import checked_id, now_ms
 from glassloop.sessions.listing import info
+from glassloop.sessions.loose_ends import LooseEnds
 from glassloop.sessions.records import keep_blobs
 
 VERSION = 1
@@ -36,7 +38,7 @@ _RUN_COLUMNS = (
 )
 _BAD_LINE = (KeyError, TypeError, ValueError, OverflowError, RecursionError)
 _RUN = (
-    "SELECT agent, agent_hash, definition, status, stop_reason, text, error, started_ms, ended_ms FROM run "
+    "SELECT agent, agent_hash, definition, status, stop_reason, text, error, started_ms, ended_ms, setup FROM run "
     "WHERE run_id = ?"
 )
 _SESSION_COLUMNS = ("name", "title", "created_ms", "updated_ms")
@@ -52,8 +54,9 @@ def lines(
     rows = branch.path(connection, found.head)
     run_ids = list(dict.fromkeys(row.run_id for row in rows))
     for run_id in run_ids:
-        values = connection.execute(_RUN, (run_id,)).fetchone()
-        yield _line({"run": run_id, **dict(zip(_RUN_COLUMNS, values, strict=True))}, secrets)
+        *values, setup = connection.execute(_RUN, (run_id,)).fetchone()
+        facts = dict(zip(_RUN_COLUMNS, values, strict=True))
+        yield _line({"run": run_id, **facts, "setup": json.loads(setup) if setup else None}, secrets)
     for row, one in zip(rows, branch.read(connection, rows), strict=True):
         encoded = codec.encode(one.record.value, secrets, aside=False)
         facts = {
@@ -65,26 +68,31 @@ def lines(
         }
         yield _line({**facts, "cost": row.cost, "value": json.loads(encoded.body)})
     for run_id in run_ids if wire else ():
+        endpoint = ""
         for exchange in wire_log.exchanges(connection, run_id):
-            yield _line(_exchange(exchange), secrets)
+            yield _line(_exchange(exchange, secrets, new_endpoint=exchange.endpoint != endpoint), secrets)
+            endpoint = exchange.endpoint
 
 
 def _line(value: JSON, secrets: tuple[str, ...] = ()) -> str:
     return codec.cleaned(json.dumps(value, ensure_ascii=False, allow_nan=False), secrets)
 
 
-def _exchange(one: wire_log.Exchange) -> dict[str, JSON]:
+def _exchange(one: wire_log.Exchange, secrets: tuple[str, ...], *, new_endpoint: bool) -> dict[str, JSON]:
+    """An exchange; with how its endpoint was set up only where that is new."""
+    response = masking.body(one.response, secrets)
     return {
         "exchange": one.n,
         "run": one.run_id,
+        "endpoint": json.loads(one.endpoint) if one.endpoint and new_endpoint else None,
         "method": one.method,
         "url": one.url,
         "request_headers": dict(one.request_headers),
         "request": _body(one.request),
         "status": one.status,
         "response_headers": dict(one.response_headers),
-        "response": _body(one.response),
-        "chunks": [list(chunk) for chunk in one.chunks],
+        "response": _body(response),
+        "chunks": wire_log.fitting(one.chunks, one.response, response),
         "error": one.error,
         "started_ms": one.started_ms,
         "ended_ms": one.ended_ms,
@@ -105,7 +113,7 @@ def _body(data: bytes) -> JSON:
 def read_back(connection: sqlite3.Connection, text: Iterable[str], secrets: tuple[str, ...] = ()) -> str:
     """Make a new session of exported lines, inside a transaction. Gives its id. Raises `SessionError`.
 
-    Ids that are taken, or that will not do, are replaced by new ones. Exchanges are not taken over.
+    Ids that are taken, or that will not do, are replaced by new ones.
     """
     objects = _objects(text)
     first = next(objects, None)
@@ -122,16 +130,21 @@ def read_back(connection: sqlite3.Connection, text: Iterable[str], secrets: tupl
         (session_id, title, _whole(first.get("created_ms")), now_ms()),
     )
     runs: dict[str, str] = {}
-    head: int | None = None
+    told = _Branch(connection, secrets)
+    before: dict[str, tuple[int, bytes]] = {}
     for number, one in enumerate(objects, 2):
         try:
             if "entry" in one:
-                head = _add_entry(connection, one, runs[str(one.get("run"))], head, secrets)
-            elif "run" in one and "exchange" not in one:
+                told.add(one, runs[str(one.get("run"))])
+            elif "exchange" in one:
+                exchange = _exchange_of(one, runs[str(one.get("run"))], secrets)
+                before[exchange.run_id] = wire_log.insert(connection, exchange, before.get(exchange.run_id))
+            elif "run" in one:
                 runs[str(one["run"])] = _add_run(connection, one, session_id, secrets)
         except (*_BAD_LINE, sqlite3.IntegrityError, SessionError) as error:
             raise SessionError(f"line {number} of the export cannot be read: {error}") from error
-    connection.execute("UPDATE session SET head = ? WHERE session_id = ?", (head, session_id))
+    told.close_run()
+    connection.execute("UPDATE session SET head = ? WHERE session_id = ?", (told.head, session_id))
     return session_id
 
 
@@ -174,7 +187,7 @@ def _add_run(
     status = said["status"] if said["status"] in ("done", "failed", "cancelled") else "cancelled"
     connection.execute(
         "INSERT INTO run(run_id, session_id, agent, agent_hash, definition, status, stop_reason, text, error, "
-        "started_ms, ended_ms) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        "started_ms, ended_ms, setup) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (
             run_id,
             session_id,
@@ -187,40 +200,95 @@ def _add_run(
             said["error"] or None,
             _whole(one.get("started_ms")),
             _whole(one.get("ended_ms")),
+            setups.checked_agent_text(one["setup"], secrets) if one.get("setup") else None,
         ),
     )
     return run_id
 
 
-def _add_entry(
-    connection: sqlite3.Connection,
-    one: Mapping[str, Any],
-    run_id: str,
-    head: int | None,
-    secrets: tuple[str, ...],
-) -> int | None:
-    def no_blob(digest: str) -> bytes:
-        raise SessionError("it refers to a blob, and an export holds none")
+def _exchange_of(one: Mapping[str, Any], run_id: str, secrets: tuple[str, ...]) -> wire_log.Exchange:
+    response = _bytes_of(one["response"])
+    chunks = tuple((int(at), int(size)) for at, size in one["chunks"])
+    masked = masking.body(response, secrets)
+    return wire_log.Exchange(
+        run_id,
+        0,
+        str(one["method"]),
+        masking.address(str(one["url"]), secrets),
+        masking.headers(_texts(one["request_headers"]), secrets),
+        masking.body(_bytes_of(one["request"]), secrets),
+        None if one["status"] is None else int(one["status"]),
+        masking.headers(_texts(one["response_headers"]), secrets),
+        masked,
+        wire_log.fitting(chunks, response, masked),
+        None if one["error"] is None else codec.cleaned(str(one["error"]), secrets),
+        _whole(one["started_ms"]),
+        _whole(one["ended_ms"]),
+        setups.checked_endpoint_text(one["endpoint"], secrets) if one.get("endpoint") else "",
+    )
 
-    if one["entry"] not in shapes.RECORDS:
-        raise SessionError(f"unknown type {str(one['entry'])[:40]!r}")
-    value = codec.decode(str(one["entry"]), json.dumps(one["value"]), no_blob)
-    cost = None if one.get("cost") is None else float(one["cost"])
-    record = Record(int(one["seq"]), value, float(one.get("seconds", 0.0)), cost)
-    encoded = codec.encode(value, secrets)
-    keep_blobs(connection, run_id, encoded.blobs)
-    return connection.execute(
-        "INSERT INTO entry(parent_id, run_id, seq, type, body, masked, seconds, cost, at_ms) "
-        "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        (
-            head,
-            run_id,
-            record.seq,
-            encoded.tag,
-            encoded.body,
-            encoded.masked,
-            record.seconds,
-            record.cost,
-            _whole(one.get("at_ms")),
-        ),
-    ).lastrowid
+
+def _texts(value: Any) -> dict[str, str]:
+    return {str(name): str(one) for name, one in dict(value).items()}
+
+
+def _bytes_of(value: Any) -> bytes:
+    """What `_body` wrote."""
+    if isinstance(value, dict):
+        return base64.b64decode(value["base64"], validate=True)
+    if not isinstance(value, str):
+        raise ValueError("a body is text, or base64")
+    return value.encode("utf-8")
+
+
+@dataclass(slots=True)
+class _Branch:
+    """The entries as they are added, one after the other, and those that an unfinished run still needs."""
+
+    connection: sqlite3.Connection
+    secrets: tuple[str, ...]
+    head: int | None = None
+    _run_id: str = ""
+    _at_ms: int = 0
+    _ends: LooseEnds = field(default_factory=LooseEnds)
+
+    def add(self, one: Mapping[str, Any], run_id: str) -> None:
+        if one["entry"] not in shapes.RECORDS:
+            raise SessionError(f"unknown type {str(one['entry'])[:40]!r}")
+        value = codec.decode(str(one["entry"]), json.dumps(one["value"]), _no_blob)
+        cost = None if one.get("cost") is None else float(one["cost"])
+        record = Record(int(one["seq"]), value, float(one.get("seconds", 0.0)), cost)
+        if run_id != self._run_id:
+            self.close_run()
+            self._run_id, self._ends = run_id, LooseEnds()
+        self._at_ms = _whole(one.get("at_ms"))
+        self._ends.note(record)
+        self._insert(record)
+
+    def close_run(self) -> None:
+        """Give calls without a result the one that is true of them: the run does not go on here."""
+        for record in self._ends.results():
+            self._insert(record)
+
+    def _insert(self, record: Record) -> None:
+        encoded = codec.encode(record.value, self.secrets)
+        keep_blobs(self.connection, self._run_id, encoded.blobs)
+        self.head = self.connection.execute(
+            "INSERT INTO entry(parent_id, run_id, seq, type, body, masked, seconds, cost, at_ms) "
+            "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            (
+                self.head,
+                self._run_id,
+                record.seq,
+                encoded.tag,
+                encoded.body,
+                encoded.masked,
+                record.seconds,
+                record.cost,
+                self._at_ms,
+            ),
+        ).lastrowid
+
+
+def _no_blob(digest: str) -> bytes:
+    raise SessionError("it refers to a blob, and an export holds none")

@@ -65,7 +65,7 @@ def info(connection: sqlite3.Connection, session_id: str) -> SessionInfo:
     """One session. Raises `SessionError` if there is none."""
     rows = connection.execute(_COLUMNS + " WHERE session.session_id = ?", (session_id,)).fetchall()
     if not rows:
-        raise SessionError(f"there is no session {session_id}: list them to see which there are")
+        raise SessionError(f"there is no session {session_id}: list them to see which there are", "gone")
     return _infos(connection, rows)[0]
 
 
@@ -85,7 +85,9 @@ def resolve(connection: sqlite3.Connection, reference: str) -> str:
     if begin and reference:
         some = ", ".join(one for (one,) in begin)
         raise SessionError(f"{reference!r} is the beginning of several sessions: {some}")
-    raise SessionError(f"there is no session {reference!r}: give an id, the beginning of one, or a name")
+    raise SessionError(
+        f"there is no session {reference!r}: give an id, the beginning of one, or a name", "gone"
+    )
 
 
 def _infos(connection: sqlite3.Connection, rows: Iterable[tuple[Any, ...]]) -> list[SessionInfo]:

@@ -22,12 +22,18 @@ from glassloop.core.entries import (
     User,
 )
 from glassloop.core.journal import Cancelled, ModelFailed
+from glassloop.core.resolving import Resolution
 from glassloop.core.tools import Decision
-from glassloop.sessions.prose import visible
+from glassloop.core.visible import visible
 from glassloop.sessions.timeline import RunInfo, Step, Timeline
 
 _LINE = 80
 _USER_HEADINGS = {"task": "Task", "steer": "Meanwhile", "follow_up": "Then", "example": "Example"}
+_RESOLVED = {
+    "done": "It had taken effect",
+    "retry": "To be run once more",
+    "give_up": "Nobody can say whether it took effect",
+}
 
 
 def render(timeline: Timeline) -> str:
@@ -93,6 +99,8 @@ def _step(step: Step) -> Iterator[str]:
         case Decision() as decision:
             reason = f": {_inline(decision.reason)}" if decision.reason else ""
             yield f"*{'Allowed' if decision.allowed else 'Not allowed'}{reason}*"
+        case Resolution() as resolution:
+            yield f"*{_inline(resolved(resolution))}*"
         case Note(text=text) | Summary(text=text):
             yield quoted(text)
         case ModelFailed(message=message):
@@ -120,6 +128,12 @@ def arguments(call: ToolCall) -> str:
         return call.text
     line = json.dumps(call.arguments, ensure_ascii=False)
     return line if len(line) <= _LINE else json.dumps(call.arguments, ensure_ascii=False, indent=2)
+
+
+def resolved(resolution: Resolution) -> str:
+    """What was decided of a call whose outcome was unknown, in words."""
+    by = f" (by {resolution.by})" if resolution.by else ""
+    return f"{_RESOLVED[resolution.outcome]}{by}"
 
 
 def mended(mend: Mend) -> str:

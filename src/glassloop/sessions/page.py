@@ -20,9 +20,11 @@ from glassloop.core.entries import (
     User,
 )
 from glassloop.core.journal import Cancelled, ModelFailed
+from glassloop.core.resolving import Resolution
 from glassloop.core.tools import Decision
+from glassloop.core.visible import visible
 from glassloop.sessions import prose
-from glassloop.sessions.markdown import about, arguments, mended, size, when
+from glassloop.sessions.markdown import about, arguments, mended, resolved, size, when
 from glassloop.sessions.page_style import STYLE
 from glassloop.sessions.timeline import RunInfo, Step, Timeline
 
@@ -49,7 +51,7 @@ def render(timeline: Timeline) -> str:
 
 
 def _text(text: str) -> str:
-    return escape(prose.visible(text))
+    return escape(visible(text))
 
 
 def _head(timeline: Timeline, title: str) -> str:
@@ -123,6 +125,8 @@ def _step(step: Step, results: dict[str, Step]) -> str:
             word = "Allowed" if decision.allowed else "Not allowed"
             because = f": {_text(decision.reason)}" if decision.reason else ""
             return f'<aside class="note">{word}{because}</aside>'
+        case Resolution() as resolution:
+            return f'<aside class="note">{_text(resolved(resolution))}</aside>'
         case ModelFailed(message=message):
             return f'<div class="failed">{prose.html(message)}</div>'
         case Cancelled(reason=reason):

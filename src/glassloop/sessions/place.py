@@ -21,7 +21,10 @@ _BESIDE = ("-wal", "-shm", "-journal")
 
 
 def default_path() -> Path:
-    """`sessions.db` in the user's data folder."""
+    """`sessions.db` in the user's data folder; GLASSLOOP_DATA_DIR moves that, here as everywhere."""
+    told = os.environ.get("GLASSLOOP_DATA_DIR")
+    if told:
+        return Path(told).expanduser() / "sessions.db"
     from platformdirs import user_data_path
 
     return user_data_path("glassloop", appauthor=False) / "sessions.db"
@@ -107,12 +110,12 @@ def refuse_network(path: Path) -> None:
 
 def filesystem(folder: Path, mounts: str) -> str:
     """The type of the file system that holds a folder, by a table in the format of Linux's /proc/mounts."""
-    best, kind = -1, ""
+    best, kind, inside = -1, "", f"{folder}/"
     for line in mounts.splitlines():
         words = line.split(" ")
         if len(words) < 3:
             continue
-        point = Path(words[1].replace("\\040", " ").replace("\\011", "\t").replace("\\134", "\\"))
-        if folder.is_relative_to(point) and len(point.parts) >= best:
-            best, kind = len(point.parts), words[2]
+        point = words[1].replace("\\040", " ").replace("\\011", "\t").replace("\\134", "\\").rstrip("/")
+        if inside.startswith(f"{point}/") and len(point) >= best:
+            best, kind = len(point), words[2]
     return kind

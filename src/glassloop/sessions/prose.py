@@ -8,6 +8,8 @@ import re
 from collections.abc import Iterator
 from html import escape
 
+from glassloop.core.visible import visible
+
 _FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,})([^`]*)$")
 _HEADING = re.compile(r"^ {0,3}(#{1,6})\s+(.*?)\s*#*$")
 _ITEM = re.compile(r"^\s*(?:[-*+]|(\d{1,9})[.)])\s+(.*)$")
@@ -123,18 +125,3 @@ def _inline(text: str) -> str:
 def _marked(text: str) -> str:
     told = escape(visible(text))
     return _EMPHASIS.sub(r"<em>\1</em>", _STRONG.sub(r"<strong>\1</strong>", told))
-
-
-_HIDDEN = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff\ufff9-\ufffb\U000e0000-\U000e007f]"
-)
-
-
-def visible(text: str) -> str:
-    """Control, direction and zero-width characters as what they are: text that we did not write hides nothing."""
-    return _HIDDEN.sub(_named, text)
-
-
-def _named(found: re.Match[str]) -> str:
-    code = ord(found[0])
-    return f"\\x{code:02x}" if code < 256 else f"\\u{code:04x}"

@@ -75,6 +75,14 @@ def _add_one(
     return head
 
 
+def latest_seconds(connection: sqlite3.Connection, run_id: str) -> float:
+    """How long the run had taken when it was last written to: for what is entered while it stands still."""
+    row = connection.execute(
+        "SELECT coalesce(max(seconds), 0.0) FROM entry WHERE run_id = ?", (run_id,)
+    ).fetchone()
+    return float(row[0])
+
+
 def keep_blobs(connection: sqlite3.Connection, run_id: str, blobs: Mapping[str, bytes]) -> None:
     """Store what was put aside, once, and note who uses it."""
     for digest, data in blobs.items():

@@ -14,6 +14,7 @@ APPLICATION_ID = 0x476C6F70  # "Glop", in the file's header: so that no other pr
 
 _FIRST: Sequence[str] = (
     # schema_version: which of the steps below have been done. indexed_to: the last entry that search knows.
+    # home: which file this is, so that a copy is noticed.
     "CREATE TABLE meta(k TEXT PRIMARY KEY, v TEXT NOT NULL) STRICT",
     # `head` is the last entry of the branch that goes on; `open_run` the run that has not ended.
     # `owner` holds the session, and `epoch` rises with each claim: a write with an older one is refused.
@@ -84,7 +85,16 @@ _FIRST: Sequence[str] = (
     "CREATE VIRTUAL TABLE words USING fts5(body, tokenize = 'unicode61 remove_diacritics 2')",
 )
 
-MIGRATIONS: Sequence[Sequence[str]] = (_FIRST,)
+_SECOND: Sequence[str] = (
+    # A call in doubt is resolved after each of its attempts; all else stands once at its place.
+    "DROP INDEX entry_place",
+    "CREATE UNIQUE INDEX entry_place ON entry(run_id, seq, type, iif(type = 'resolution', entry_id, 0))",
+    # What a replay needs to know: the agent of a run, and of an exchange the endpoint, where that is new.
+    "ALTER TABLE run ADD COLUMN setup TEXT",
+    "ALTER TABLE exchange ADD COLUMN endpoint TEXT",
+)
+
+MIGRATIONS: Sequence[Sequence[str]] = (_FIRST, _SECOND)
 """Step n leads from version n to n + 1. Released steps never change; what is new is a further step.
 
 A step may add tables and columns. It renames nothing: how SQLite rewrites a renamed table's statement depends
@@ -96,15 +106,14 @@ VERSION = len(MIGRATIONS)
 
 def bring_up_to_date(connection: sqlite3.Connection) -> None:
     """Make the tables, or migrate older ones, in one transaction. Raises `SessionError` for a newer file."""
-    if version(connection) == VERSION:
-        return
     connection.execute("BEGIN IMMEDIATE")
     try:
         found = version(connection)  # again: another process may have been faster
         if found > VERSION:
             raise SessionError(
                 f"it was written by a newer Glassloop (schema {found}, this one knows {VERSION}): "
-                "upgrade Glassloop, or name another file"
+                "upgrade Glassloop, or name another file",
+                "newer",
             )
         for step in MIGRATIONS[found:]:
             for statement in step:
@@ -134,7 +143,7 @@ def version(connection: sqlite3.Connection) -> int:
         raise SessionError("it is another program's database: name another file")
     row = connection.execute("SELECT v FROM meta WHERE k = 'schema_version'").fetchone()
     if row is None or not re.fullmatch("[1-9][0-9]{0,8}", str(row[0])):
-        raise SessionError("its schema version is missing: it is damaged")
+        raise SessionError("its schema version is missing: it is damaged", "damaged")
     found = int(row[0])
     _check_unchanged(objects, _tables_of(found) if found <= VERSION else {})
     return found
@@ -145,7 +154,9 @@ def _check_unchanged(objects: Mapping[str, tuple[str, str]], tables: Mapping[str
     strange = [name for name, (kind, _) in objects.items() if kind in ("trigger", "view")]
     strange += [name for name, sql in tables.items() if objects.get(name) != ("table", sql)]
     if strange:
-        raise SessionError(f"its {min(strange)!r} is not as Glassloop makes it: somebody changed the file")
+        raise SessionError(
+            f"its {min(strange)!r} is not as Glassloop makes it: somebody changed the file", "damaged"
+        )
 
 
 @cache

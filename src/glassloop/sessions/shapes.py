@@ -34,6 +34,7 @@ from glassloop.core.entries import (
     User,
 )
 from glassloop.core.journal import Cancelled, Intent, ModelFailed
+from glassloop.core.resolving import Resolution
 from glassloop.core.tools import Decision, Verdict
 
 RECORDS: Mapping[str, type[Any]] = {
@@ -45,6 +46,7 @@ RECORDS: Mapping[str, type[Any]] = {
     "summary": Summary,
     "verdict": Verdict,
     "decision": Decision,
+    "resolution": Resolution,
     "model_failed": ModelFailed,
     "cancelled": Cancelled,
 }
@@ -62,6 +64,7 @@ WHOLE: Mapping[str, type[Any]] = {**RECORDS, "intent": Intent}
 TAGS = {kind: tag for tag, kind in {**WHOLE, **_PIECES}.items()}
 
 BLOB_BYTES = 64 * 1024
+_SHORT = BLOB_BYTES // 4  # characters that are never more bytes than that
 """A text or a file's bytes larger than this is put aside under its SHA-256, so that it is stored once."""
 
 _NEVER_MASKED = frozenset({"id", "call_id", "tool_hash", "key"})
@@ -77,11 +80,15 @@ class Unfit(Exception):
 
 @dataclass(slots=True)
 class Sink:
-    """Where a value is written to: `clean` is applied to every text, `blobs` takes what is put `aside`."""
+    """Where a value is written to: `clean` is applied to every text, `blobs` takes what is put `aside`.
+
+    `plain`: nothing is cleaned, so that short texts can be taken as they are.
+    """
 
     clean: Callable[[str], str]
     aside: bool
     blobs: dict[str, bytes] = field(default_factory=dict)
+    plain: bool = False
 
     def takes(self, size: int) -> bool:
         return self.aside and size > BLOB_BYTES
@@ -121,9 +128,10 @@ def _shown(value: Any) -> str:
 
 
 def _write_text(value: Any, sink: Sink) -> JSON:
-    _expect(value, str, "text")
+    if type(value) is not str:
+        _expect(value, str, "text")
     text = sink.clean(value)
-    if len(text) > BLOB_BYTES // 4 and sink.takes(len(data := text.encode("utf-8", "replace"))):
+    if len(text) > _SHORT and sink.takes(len(data := text.encode("utf-8", "replace"))):
         return sink.put_aside(data)
     return text
 
@@ -298,6 +306,7 @@ def _tagged(kinds: list[Any]) -> Shape:
 def _dataclass(kind: type[Any]) -> Shape:
     """Fields that have their default value are left out: a default never changes without a migration."""
     hints = get_type_hints(kind)
+    quick = {name: hint for name, hint in hints.items() if hint in (str, int, bool)}
     # What takes no part in equality is not part of the value (`Verdict.bound`).
     stored = [one for one in fields(kind) if one.compare]
     writers = [(one.name, shape_of(hints[one.name]).write, _default(one)) for one in stored]
@@ -311,17 +320,29 @@ def _dataclass(kind: type[Any]) -> Shape:
         try:
             for name, write_one, default in writers:
                 one = getattr(value, name)
-                if one is not default and one != default:
+                if one is default or one == default:
+                    continue
+                if (
+                    sink.plain
+                    and type(one) is quick.get(name)
+                    and (type(one) is not str or len(one) <= _SHORT)
+                ):
+                    found[name] = one
+                else:
                     found[name] = write_one(one, sink.unmasked() if name in _NEVER_MASKED else sink)
         except Unfit as unfit:
             raise Unfit(name, *unfit.args) from unfit
         return found
 
     def read(value: JSON, blob: Callable[[str], bytes]) -> Any:
-        _expect(value, dict, "an object")
+        if type(value) is not dict:
+            _expect(value, dict, "an object")
         found, name = {}, ""
         try:
             for name, one in value.items():
+                if type(one) is quick.get(name):  # what needs no reading: most fields of most entries
+                    found[name] = one
+                    continue
                 read_one = readers.get(name)
                 if read_one is None:
                     raise Unfit("this field is unknown here")

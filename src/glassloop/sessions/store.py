@@ -9,10 +9,12 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from glassloop.core.entries import Entry
+from glassloop.core.resolving import Answer
 from glassloop.sessions import (
     approvals,
     branch,
     codec,
+    doubts,
     jsonl,
     keeping,
     listing,
@@ -26,6 +28,7 @@ from glassloop.sessions import (
 from glassloop.sessions import timeline as timelines
 from glassloop.sessions.approvals import Question
 from glassloop.sessions.database import opened, transaction
+from glassloop.sessions.doubts import Doubt
 from glassloop.sessions.listing import SessionInfo
 from glassloop.sessions.timeline import Timeline
 from glassloop.sessions.tree import Branch
@@ -95,8 +98,7 @@ class Store:
         """The conversation on the session's branch."""
         with self._reading() as connection:
             head = listing.info(connection, listing.resolve(connection, session)).head
-            said = [row for row in branch.path(connection, head) if row.type not in branch.UNSAID]
-            return branch.conversation(branch.read(connection, said))
+            return branch.said(connection, branch.path(connection, head))
 
     def exchanges(self, session: str) -> list[Exchange]:
         """What went over the wire in the runs of the session's branch, in order."""
@@ -175,6 +177,18 @@ class Store:
         """Decide about one. It is used when the session is opened the next time."""
         with self._writing() as connection:
             approvals.answer(connection, question, allowed=allowed, by=by, reason=reason)
+
+    # ── calls in doubt ───────────────────────────────────────────────────
+
+    def doubts(self) -> list[Doubt]:
+        """Calls of runs that nobody runs, started before a crash, of which nobody knows whether they took effect."""
+        with self._reading() as connection:
+            return doubts.waiting(connection)
+
+    def resolve_doubt(self, doubt: Doubt, answer: Answer, secrets: Iterable[str] = ()) -> None:
+        """Say what became of one. It is heeded when the session is opened the next time. `by` must be said."""
+        with self._writing() as connection:
+            doubts.resolve(connection, doubt, answer, tuple(secrets))
 
     # ── the end ──────────────────────────────────────────────────────────
 

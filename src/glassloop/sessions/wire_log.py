@@ -7,14 +7,15 @@ import re
 import shlex
 import sqlite3
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from functools import partial
 
 from glassloop.core.errors import SessionError
 from glassloop.core.secrets import MASK, SECRET_HEADERS
-from glassloop.sessions import masking
+from glassloop.core.setup import AgentSetup, EndpointSetup
+from glassloop.sessions import masking, setups
 from glassloop.sessions.claiming import now_ms
 
 Submit = Callable[[Callable[[sqlite3.Connection], None]], "Future[None]"]
@@ -23,7 +24,10 @@ Submit = Callable[[Callable[[sqlite3.Connection], None]], "Future[None]"]
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """One request and its answer. `chunks`: milliseconds since the request, and how many bytes arrived then."""
+    """One request and its answer. `chunks`: milliseconds since the request, and how many bytes arrived then.
+
+    `endpoint`: how it was set up, as JSON text; "" where an older Glassloop did not keep that.
+    """
 
     run_id: str
     n: int
@@ -38,6 +42,7 @@ class Exchange:
     error: str | None
     started_ms: int
     ended_ms: int
+    endpoint: str = ""
 
 
 @dataclass(slots=True)
@@ -48,6 +53,7 @@ class _Open:
     url: str
     request_headers: dict[str, str]
     request: bytes
+    endpoint: EndpointSetup | None
     started_ms: int = field(default_factory=now_ms)
     began: float = field(default_factory=time.monotonic)
     status: int | None = None
@@ -73,11 +79,25 @@ class WireLog:
         self._secrets = secrets
         self._open: _Open | None = None
         self._last: _Open | None = None
+        self._asking: EndpointSetup | None = None
+
+    def began(self, agent: AgentSetup) -> None:
+        """A run begins: its agent is stored beside it."""
+        try:
+            text = setups.agent_text(agent, tuple(self._secrets()))
+            work = partial(setups.store_agent, run_id=self.run_id, text=text)
+            self._submit(work).add_done_callback(self._note_failure)
+        except Exception as failure:
+            self.failure = failure
+
+    def asking(self, endpoint: EndpointSetup) -> None:
+        """The next requests go to this endpoint: each is stored with what is known of it, where that is new."""
+        self._asking = endpoint
 
     def sent(self, method: str, url: str, headers: Mapping[str, str], body: bytes) -> None:
         """A request went out. One that has no end yet is over with that."""
         self.ended("no end was reported")
-        self._open = _Open(method, url, dict(headers), bytes(body))
+        self._open = _Open(method, url, dict(headers), bytes(body), self._asking)
 
     def answered(self, status: int, headers: Mapping[str, str]) -> None:
         """The answer's head arrived."""
@@ -115,6 +135,9 @@ class WireLog:
         if error := done.exception():
             self.failure, exchange.stored = error, None
 
+    def _note_failure(self, done: Future[None]) -> None:
+        self.failure = done.exception() or self.failure
+
     def _store(
         self,
         connection: sqlite3.Connection,
@@ -126,37 +149,70 @@ class WireLog:
         secrets: tuple[str, ...],
     ) -> None:
         """In the writer's thread. Bodies are masked as a whole: a key may be split over two chunks."""
-        request = masking.body(exchange.request, secrets)
         received = b"".join(exchange.received)
         response = masking.body(received, secrets)
-        chunks = exchange.chunks if response == received else [(exchange.chunks[-1][0], len(response))]
-        base, shared = None, 0
-        if before and before.stored:
-            base, shared = before.stored[0], _shared(before.stored[1], request)
-        (n,) = connection.execute(
-            "SELECT coalesce(max(n), 0) + 1 FROM exchange WHERE run_id = ?", (self.run_id,)
-        ).fetchone()
-        connection.execute(
-            "INSERT INTO exchange VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            (
+        known = before is not None and before.stored is not None and before.endpoint == exchange.endpoint
+        exchange.stored = insert(
+            connection,
+            Exchange(
                 self.run_id,
-                n,
+                0,
                 exchange.method,
                 masking.address(exchange.url, secrets),
-                json.dumps(masking.headers(exchange.request_headers, secrets)),
-                base,
-                shared,
-                request[shared:],
+                masking.headers(exchange.request_headers, secrets),
+                masking.body(exchange.request, secrets),
                 exchange.status,
-                json.dumps(masking.headers(exchange.response_headers, secrets)),
+                masking.headers(exchange.response_headers, secrets),
                 response,
-                json.dumps(chunks),
+                fitting(exchange.chunks, received, response),
                 None if error is None else masking.body(error.encode("utf-8", "replace"), secrets).decode(),
                 exchange.started_ms,
                 ended_ms,
+                setups.endpoint_text(exchange.endpoint, secrets) if exchange.endpoint and not known else "",
             ),
+            before.stored if before else None,
         )
-        exchange.stored = n, request
+
+
+def fitting(chunks: Sequence[tuple[int, int]], before: bytes, masked: bytes) -> tuple[tuple[int, int], ...]:
+    """The chunks of a body once it is masked: where that changed it, it came in one piece, when the last one did."""
+    return tuple(chunks) if masked == before else ((chunks[-1][0], len(masked)),)
+
+
+def insert(
+    connection: sqlite3.Connection, one: Exchange, before: tuple[int, bytes] | None
+) -> tuple[int, bytes]:
+    """Store an exchange as the next of its run, without what its request shares with the one `before` (its number
+    and its request). Gives the same of this one. Nothing is masked here.
+    """
+    base, shared = (before[0], _shared(before[1], one.request)) if before else (None, 0)
+    (n,) = connection.execute(
+        "SELECT coalesce(max(n), 0) + 1 FROM exchange WHERE run_id = ?", (one.run_id,)
+    ).fetchone()
+    connection.execute(
+        "INSERT INTO exchange(run_id, n, method, url, request_headers, base, shared, request, status, "
+        "response_headers, response, chunks, error, started_ms, ended_ms, endpoint) "
+        "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        (
+            one.run_id,
+            n,
+            one.method,
+            one.url,
+            json.dumps(dict(one.request_headers)),
+            base,
+            shared,
+            one.request[shared:],
+            one.status,
+            json.dumps(dict(one.response_headers)),
+            one.response,
+            json.dumps(one.chunks),
+            one.error,
+            one.started_ms,
+            one.ended_ms,
+            one.endpoint or None,
+        ),
+    )
+    return n, one.request
 
 
 def _shared(before: bytes, now: bytes) -> int:
@@ -175,18 +231,23 @@ def exchanges(connection: sqlite3.Connection, run_id: str) -> list[Exchange]:
     """All exchanges of a run, in order. Raises `SessionError` for a row that is damaged."""
     rows = connection.execute(
         "SELECT n, method, url, request_headers, base, shared, request, status, response_headers, response, "
-        "chunks, error, started_ms, ended_ms FROM exchange WHERE run_id = ? ORDER BY n",
+        "chunks, error, started_ms, ended_ms, endpoint FROM exchange WHERE run_id = ? ORDER BY n",
         (run_id,),
     )
     found: list[Exchange] = []
     requests: dict[int | None, bytes] = {None: b""}
-    for n, method, url, sent, base, shared, new, status, got, response, chunks, error, started, ended in rows:
+    endpoint = ""
+    for row in rows:
+        n, method, url, sent, base, shared, new, status, got, response, chunks, error, began, ended, setup = (
+            row
+        )
         try:
             requests[n] = requests[base][:shared] + new
             head = (_headers(sent), requests[n], status, _headers(got), response, _chunks(chunks))
         except (KeyError, ValueError, TypeError, RecursionError) as damage:
-            raise SessionError(f"exchange {n} of run {run_id} is damaged: {damage}") from damage
-        found.append(Exchange(run_id, n, method, url, *head, error, started, ended))
+            raise SessionError(f"exchange {n} of run {run_id} is damaged: {damage}", "damaged") from damage
+        endpoint = setup or endpoint
+        found.append(Exchange(run_id, n, method, url, *head, error, began, ended, endpoint))
     return found
 
 

@@ -33,7 +33,46 @@ class _Job(Generic[T]):
     future: Future[T] = field(default_factory=Future)
 
 
-_Jobs = queue.SimpleQueue[_Job[Any] | None]
+@dataclass(slots=True)
+class _Inbox:
+    """Work on its way to the thread. What nobody waits for is collected here, so that it wakes the thread only once."""
+
+    _ready: queue.SimpleQueue[list[_Job[Any]] | None] = field(default_factory=queue.SimpleQueue)
+    _patient: list[_Job[Any]] = field(default_factory=list)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def put(self, job: _Job[Any]) -> None:
+        with self._lock:
+            self._patient.append(job)
+            if job.urgent:
+                self._ready.put(self._patient)
+                self._patient = []
+            elif len(self._patient) == 1:
+                self._ready.put([])  # from now on the thread knows that something waits
+
+    def close(self) -> None:
+        self._ready.put(None)
+
+    def next_batch(self) -> tuple[list[_Job[Any]], bool]:
+        """All that is queued. What is not urgent waits a little for company. False at the end: there is no more."""
+        batch: list[_Job[Any]] = []
+        wait: float | None = None
+        deadline = float("inf")
+        while True:
+            try:
+                jobs = self._ready.get_nowait() if wait == 0 else self._ready.get(timeout=wait)
+            except queue.Empty:
+                return batch or self._take_patient(), True
+            if jobs is None:
+                return [*batch, *self._take_patient()], False
+            batch += jobs
+            deadline = min(deadline, time.monotonic() + LINGER_SECONDS)
+            wait = 0 if batch else max(0.0, deadline - time.monotonic())
+
+    def _take_patient(self) -> list[_Job[Any]]:
+        with self._lock:
+            patient, self._patient = self._patient, []
+        return patient
 
 
 class Writer:
@@ -42,12 +81,12 @@ class Writer:
     def __init__(self, path: Path) -> None:
         self.path = path
         self._pid = os.getpid()
-        self._jobs: _Jobs = queue.SimpleQueue()
+        self._inbox = _Inbox()
         thread = threading.Thread(
-            target=_work, args=(path, self._jobs), name=f"glassloop {path.name}", daemon=True
+            target=_work, args=(path, self._inbox), name=f"glassloop {path.name}", daemon=True
         )
         thread.start()
-        self._stop = weakref.finalize(self, _stop, self._jobs, thread)
+        self._stop = weakref.finalize(self, _stop, self._inbox, thread)
 
     def submit(self, work: Callable[[sqlite3.Connection], T], *, urgent: bool) -> Future[T]:
         """Queue work inside a transaction. The future is done when the work is on disk, or has failed.
@@ -59,7 +98,7 @@ class Writer:
             raise SessionError(f"{self.path} was closed, or opened by another process: open it again")
         job = _Job(work, urgent)
         job.future.set_running_or_notify_cancel()  # from now on it cannot be cancelled, whoever stops waiting
-        self._jobs.put(job)
+        self._inbox.put(job)
         return job.future
 
     @property
@@ -86,17 +125,17 @@ def writer_for(path: Path) -> Writer:
         return writer
 
 
-def _stop(jobs: _Jobs, thread: threading.Thread) -> None:
-    jobs.put(None)
+def _stop(inbox: _Inbox, thread: threading.Thread) -> None:
+    inbox.close()
     if thread is not threading.current_thread():
         thread.join(_STOP_SECONDS)
 
 
-def _work(path: Path, jobs: _Jobs) -> None:
+def _work(path: Path, inbox: _Inbox) -> None:
     connection: sqlite3.Connection | None = None
     going_on = True
     while going_on:
-        batch, going_on = _next_batch(jobs)
+        batch, going_on = inbox.next_batch()
         if not batch:
             continue
         try:
@@ -110,23 +149,6 @@ def _work(path: Path, jobs: _Jobs) -> None:
             connection = None
     if connection is not None:
         _close(connection)
-
-
-def _next_batch(jobs: _Jobs) -> tuple[list[_Job[Any]], bool]:
-    """All that is queued. What is not urgent waits a little for company. False at the end: there is no more."""
-    batch: list[_Job[Any]] = []
-    wait: float | None = None
-    deadline = float("inf")
-    while True:
-        try:
-            job = jobs.get_nowait() if wait == 0 else jobs.get(timeout=wait)
-        except queue.Empty:
-            return batch, True
-        if job is None:
-            return batch, False
-        batch.append(job)
-        deadline = 0.0 if job.urgent else min(deadline, time.monotonic() + LINGER_SECONDS)
-        wait = max(0.0, deadline - time.monotonic())
 
 
 def _write(path: Path, connection: sqlite3.Connection, batch: list[_Job[Any]]) -> bool:

@@ -1,0 +1,233 @@
+"""What the journal's file costs against bare sqlite3 on the same disk: a round; opening, listing and searching.
+
+The bare loop writes the same bodies with `json.dumps`, as durably, in two transactions a round.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import shutil
+import sqlite3
+import statistics
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from table import Target
+
+from glassloop.core.entries import Reply, Text, ToolCall, ToolResult, Usage, User
+from glassloop.core.journal import Intent, Record, RunEnd, RunStart
+from glassloop.core.tools import Verdict
+from glassloop.sessions import words
+from glassloop.sessions.journal import SqliteJournal
+from glassloop.sessions.store import Store
+
+_ARGUMENTS = {"city": "Oslo", "unit": "celsius"}
+_ANSWER = "It is 18 °C in Oslo, with light wind from the west and a few clouds. " * 3
+_SESSIONS, _ENTRIES = 100, 1000
+
+
+class Ours:
+    """One run in a `SqliteJournal`."""
+
+    def __init__(self, path: Path, run: str = "run1", session: str = "session1") -> None:
+        self.journal = SqliteJournal(path)
+        self._start = RunStart(run, session, "bench", "hash")
+        self._seq = 2
+
+    async def begin(self, text: str = "What is the weather?") -> None:
+        self._run = (await self.journal.open(self._start)).run_id
+        await self.journal.commit(self._run, [Record(1, User((Text(text),)))])
+
+    async def round(self) -> None:
+        seq = self._seq
+        call = ToolCall(f"call{seq:08}", "get_weather", _ARGUMENTS, json.dumps(_ARGUMENTS))
+        reply = Reply(_ANSWER, tool_calls=(call,), finish_reason="tool_calls", usage=Usage(900, 40, 940))
+        await self.journal.commit(self._run, [Record(seq, reply, 1.0, 0.001)])
+        await self.journal.commit(self._run, [Record(seq + 1, Verdict(call, "ready", _ARGUMENTS))])
+        await self.journal.intend(self._run, [Intent(seq + 1, call, _ARGUMENTS, "once", f"key{seq}")])
+        result = ToolResult(call.id, call.name, (Text(_ANSWER),), "ok", 0.1)
+        await self.journal.commit(self._run, [Record(seq + 1, result, 1.1)])
+        self._seq += 2
+
+    async def bulk(self, entries: int) -> None:
+        """Many entries in one transaction: what a long session holds already."""
+        records = []
+        while len(records) < entries:
+            seq = self._seq
+            call = ToolCall(f"call{seq:08}", "get_weather", _ARGUMENTS, json.dumps(_ARGUMENTS))
+            text = f"{_ANSWER} number{seq % 997}"
+            records.append(Record(seq, Reply(text, tool_calls=(call,), finish_reason="tool_calls")))
+            records.append(Record(seq + 1, ToolResult(call.id, call.name, (Text(text),))))
+            self._seq += 2
+        await self.journal.commit(self._run, records)
+
+    async def end(self) -> None:
+        await self.journal.finish(RunEnd(self._run, "answered", _ANSWER))
+        self.journal.close()
+
+
+class Bare:
+    """The same rows without anything that makes them safe to come back to."""
+
+    def __init__(self, path: Path) -> None:
+        self._db = sqlite3.connect(path, isolation_level=None)
+        self._db.execute("PRAGMA journal_mode = WAL")
+        self._db.execute("PRAGMA synchronous = FULL")
+        self._db.execute(
+            "CREATE TABLE IF NOT EXISTS entry(id INTEGER PRIMARY KEY, run TEXT, seq INTEGER, type TEXT, body TEXT)"
+        )
+        self._db.execute(
+            "CREATE TABLE IF NOT EXISTS op(run TEXT, seq INTEGER, body TEXT, state TEXT, PRIMARY KEY(run, seq))"
+        )
+        self._seq = 2
+
+    def round(self) -> None:
+        seq, db = self._seq, self._db
+        call = {"id": f"call{seq:08}", "name": "get_weather", "arguments": _ARGUMENTS}
+        reply = {
+            "text": _ANSWER,
+            "tool_calls": [call],
+            "finish_reason": "tool_calls",
+            "usage": {"total_tokens": 940},
+        }
+        db.execute("BEGIN IMMEDIATE")
+        insert = "INSERT INTO entry(run, seq, type, body) VALUES (?, ?, ?, ?)"
+        db.execute(insert, ("run1", seq, "reply", json.dumps(reply)))
+        db.execute(insert, ("run1", seq + 1, "verdict", json.dumps({"call": call, "arguments": _ARGUMENTS})))
+        db.execute("INSERT INTO op VALUES (?, ?, ?, 'intent')", ("run1", seq + 1, json.dumps(call)))
+        db.execute("COMMIT")
+        db.execute("BEGIN IMMEDIATE")
+        db.execute(insert, ("run1", seq + 1, "result", json.dumps({"call_id": call["id"], "text": _ANSWER})))
+        db.execute("UPDATE op SET state = 'ok' WHERE run = ? AND seq = ?", ("run1", seq + 1))
+        db.execute("COMMIT")
+        self._seq += 2
+
+    def close(self) -> None:
+        self._db.close()
+
+
+async def _round_costs(folder: Path, before: int, rounds: int, repeats: int) -> dict[str, list[float]]:
+    """Seconds of a round, in turns, on a session that has so many entries already."""
+    ours, bare = Ours(folder / f"ours{before}.db"), Bare(folder / f"bare{before}.db")
+    await ours.begin()
+    await ours.bulk(before)
+    found: dict[str, list[float]] = {"ours": [], "bare": [], "ours_cpu": [], "bare_cpu": []}
+    for _ in range(repeats):
+        wall, cpu = time.perf_counter(), time.process_time()
+        for _ in range(rounds):
+            bare.round()
+        found["bare"].append((time.perf_counter() - wall) / rounds)
+        found["bare_cpu"].append((time.process_time() - cpu) / rounds)
+        wall, cpu = time.perf_counter(), time.process_time()
+        for _ in range(rounds):
+            await ours.round()
+        found["ours"].append((time.perf_counter() - wall) / rounds)
+        found["ours_cpu"].append((time.process_time() - cpu) / rounds)
+    await ours.end()
+    bare.close()
+    return found
+
+
+async def _large(path: Path) -> None:
+    for number in range(_SESSIONS):
+        one = Ours(path, f"run{number}", f"session{number}")
+        await one.begin(f"Task {number}")
+        await one.bulk(_ENTRIES)
+        await one.end()
+
+
+def _timed(act: Callable[[], Any], repeats: int) -> float:
+    """The shortest of some times: what it costs when nobody disturbs."""
+    found = []
+    for _ in range(repeats):
+        began = time.perf_counter()
+        act()
+        found.append(time.perf_counter() - began)
+    return min(found)
+
+
+def _looking(path: Path, repeats: int) -> dict[str, tuple[float, float]]:
+    """Ours and bare, in seconds, for each thing that people do with 100,000 entries."""
+    store = Store(path)
+    store.search("number13")  # what is not yet indexed is indexed before the first search
+
+    def bare(query: str, *values: object, read: Callable[[Any], Any] = list) -> Callable[[], Any]:
+        def ask() -> Any:
+            connection = sqlite3.connect(path)
+            try:
+                return read(connection.execute(query, values))
+            finally:
+                connection.close()
+
+        return ask
+
+    def load(rows: Any) -> list[Any]:
+        return [(row, json.loads(row[5])) for row in rows]
+
+    phrases = " AND ".join(words._phrases("number13 Oslo"))
+
+    return {
+        "open": (
+            _timed(lambda: store.entries("session50"), repeats),
+            _timed(
+                bare("SELECT * FROM entry WHERE run_id = ? ORDER BY entry_id", "run50", read=load), repeats
+            ),
+        ),
+        "list": (
+            _timed(store.sessions, repeats),
+            _timed(bare(_LIST), repeats),
+        ),
+        "search": (
+            _timed(lambda: store.search("number13 Oslo"), repeats),
+            _timed(bare(_SEARCH, phrases), repeats),
+        ),
+    }
+
+
+_LIST = """
+SELECT session_id, name, title, folder, updated_ms, (SELECT count(*) FROM run WHERE run.session_id = session.session_id)
+FROM session ORDER BY updated_ms DESC
+"""
+_SEARCH = """
+SELECT entry.*, rank FROM words JOIN entry ON entry_id = words.rowid WHERE words MATCH ? ORDER BY rank LIMIT 20
+"""
+
+
+def measured(rounds: int = 100, repeats: int = 5) -> tuple[dict[str, Any], list[str], list[Target]]:
+    """Figures, lines and targets."""
+    folder = Path(tempfile.mkdtemp(prefix="glassloop-bench-"))
+    try:
+        costs = {
+            before: asyncio.run(_round_costs(folder, before, rounds, repeats)) for before in (10, 10_000)
+        }
+        asyncio.run(_large(folder / "large.db"))
+        looks = _looking(folder / "large.db", repeats)
+    finally:
+        shutil.rmtree(folder)
+    lines, targets = [], []
+    middle = {
+        before: {key: statistics.median(times) for key, times in each.items()}
+        for before, each in costs.items()
+    }
+    for before, each in middle.items():
+        ours, bare, ours_cpu, bare_cpu = (each[key] * 1e3 for key in ("ours", "bare", "ours_cpu", "bare_cpu"))
+        lines.append(
+            f"  a round after {before:,} entries: ours {ours:.2f} ms, {ours_cpu:.2f} ms of them CPU; "
+            f"bare {bare:.2f} ms, {bare_cpu:.2f} ms of them CPU"
+        )
+        targets.append(Target(f"a round's journal after {before:,} entries, against bare", ours / bare, 1.5))
+    growth = middle[10_000]["ours"] / middle[10]["ours"]
+    targets.append(Target("a round after 10,000 entries, against one after 10", growth, 1.25))
+    for what, (ours, bare) in looks.items():
+        lines.append(f"  {what} among 100,000 entries: ours {ours * 1e3:.2f} ms, bare {bare * 1e3:.2f} ms")
+        targets.append(Target(f"{what} among 100,000 entries, against the bare query", ours / bare, 2.0))
+    return {"rounds": middle, "looks": looks}, lines, targets
+
+
+if __name__ == "__main__":
+    _, said, aims = measured()
+    print("\n".join([*said, *map(str, aims)]))

@@ -1,0 +1,75 @@
+"""What a replay needs of a session: each run of its branch with its agent, its records and what went over the wire."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from pathlib import Path
+
+from glassloop.core.entries import Entry, Reply, Summary
+from glassloop.core.errors import SessionError
+from glassloop.core.journal import Cancelled, ModelFailed, Record
+from glassloop.core.setup import AgentSetup
+from glassloop.sessions import branch, database, listing, setups, wire_log
+from glassloop.sessions.branch import Stored
+from glassloop.sessions.wire_log import Exchange
+
+_OLDER = "session {} was recorded by a Glassloop that did not keep how a run was set up: it can be shown, not replayed"
+_NO_WIRE = (
+    "nothing that went over the wire is kept of session {}, so it cannot be replayed. "
+    "If it came from a file: it is in an export only with --wire"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedRun:
+    """One run, as far as the session's branch goes.
+
+    `history` is what was said in the runs before it; `stop_reason` is "" if it did not end on this branch.
+    """
+
+    run_id: str
+    agent: AgentSetup
+    history: tuple[Entry, ...]
+    records: tuple[Record, ...]
+    exchanges: tuple[Exchange, ...]
+    stop_reason: str
+    text: str
+    error: str
+
+
+def recorded_runs(path: Path, session_id: str) -> list[RecordedRun]:
+    """The runs of the session's branch, in order. Raises `SessionError` if they cannot be replayed."""
+    with database.opened(path) as connection:
+        connection.execute("BEGIN")
+        head = listing.info(connection, session_id).head
+        stored = branch.read(connection, branch.path(connection, head))
+        runs: list[RecordedRun] = []
+        said: tuple[Entry, ...] = ()
+        for run_id, group in groupby(stored, key=lambda one: one.run_id):
+            own = list(group)
+            setup, reason, text, error = connection.execute(
+                "SELECT setup, coalesce(stop_reason, ''), text, coalesce(error, '') FROM run WHERE run_id = ?",
+                (run_id,),
+            ).fetchone()
+            if setup is None:
+                raise SessionError(_OLDER.format(session_id))
+            records = tuple(one.record for one in own)
+            every = wire_log.exchanges(connection, run_id)
+            exchanges = tuple(one for one in every if one.started_ms <= _last_answer(own))
+            if len(exchanges) < len(every):  # a fork or a rewind went on from within it, or it was killed
+                reason, text, error = "", "", ""
+            runs.append(
+                RecordedRun(run_id, setups.agent_of(setup), said, records, exchanges, reason, text, error)
+            )
+            said = (*said, *branch.conversation(own))
+    if not any(run.exchanges for run in runs):
+        raise SessionError(_NO_WIRE.format(session_id))
+    return runs
+
+
+def _last_answer(stored: Sequence[Stored]) -> int:
+    """When the last model call of these ended, however it did."""
+    ended = (Reply, Summary, ModelFailed, Cancelled)
+    return max((one.at_ms for one in stored if isinstance(one.record.value, ended)), default=0)
