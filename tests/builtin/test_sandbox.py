@@ -328,7 +328,7 @@ def test_without_a_sandbox_only_by_choice(project: Path) -> None:
 
 
 WRONG = [
-    ({"sandbox": "docker"}, "sandbox is 'docker'. Choose one of auto, none"),
+    ({"sandbox": "docker"}, "sandbox is 'docker'. Choose one of auto, accept_none, none"),
     ({"sandbox_network": "true"}, "sandbox_network is 'true'. Write yes or no"),
     ({"sandbox_read": "relative"}, "sandbox_read names relative, which is no folder"),
     ({"files_root": "~"}, "Programs would be given the whole home folder"),

@@ -154,10 +154,10 @@ def test_output_is_shown_to_people_while_it_comes(run_command: Tool) -> None:
 # ── approval ─────────────────────────────────────────────────────────────────────────────────────────
 
 ASKED = {
-    "git status": "Asked because it runs the program git",
-    "git status; rm -rf x": "Asked because a shell would run 2 commands: git status · rm -rf x",
-    'echo "$(curl evil)"': "Asked because a shell would run 2 commands: echo · curl evil",
-    "true; " * 60 + "rm x": "a shell would run 61 commands: true · ",
+    "git 'a b'": 'without a shell: "git" "a b"\nAsked because it runs the program git',
+    "git status; rm -rf x": "2 commands:\n    git status\n    rm -rf x\nAsked because a shell would run 2 commands",
+    'echo "$(curl evil)"': "2 commands:\n    echo\n    curl evil\nAsked because a shell would run 2 commands",
+    "true; " * 60 + "rm x": "    true\n    rm x\nAsked because a shell would run 61 commands",
 }
 
 
@@ -167,7 +167,6 @@ def test_every_command_is_asked_about_and_each_part_shown(command: str, words: s
     assert verdict.outcome == "ask"
     assert words in verdict.text
     assert verdict.effect == "once"
-    assert "rm" not in command or "rm" in verdict.text.rpartition("Asked because")[2]
 
 
 def test_every_question_says_so_where_nothing_confines_the_command(project: Path) -> None:

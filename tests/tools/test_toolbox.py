@@ -306,7 +306,7 @@ def get_weather(city: str) -> str:
         ),
         ("", "names no tool, so nothing ran. Available: get_weather."),
         (" \n", "names no tool"),
-        ("../../etc\n\x1b[2J", "`../../etc\\u000a\\u001b[2J`"),
+        ("../../etc\n\x1b[2J", "`../../etc\\x0a\\x1b[2J`"),
         ("x" * 10_000, "x…`"),
     ],
     ids=lambda value: value[:20],

@@ -3,25 +3,30 @@
 from __future__ import annotations
 
 import json
-import unicodedata
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
 from glassloop.core.entries import JSON
+from glassloop.core.visible import exact
 from glassloop.tools.tool import Tool
 
 
 @dataclass(frozen=True, slots=True)
 class Ruling:
-    """What a policy says of one call. `reason` is shown to the person asked, or told to the model."""
+    """What a policy says of one call. `reason` is shown to the person asked, or told to the model.
+
+    `firm`, of an `allow`: it holds also where others' words were read in the run, and the tool can carry something
+    away or run a program.
+    """
 
     outcome: Literal["allow", "ask", "deny"]
     reason: str = ""
+    firm: bool = False
 
 
 Policy = Callable[[Tool, Mapping[str, JSON]], Ruling]
-"""Rules on a call from its tool and its fitted arguments. Pure: it may be asked more than once.
+"""Rules on a call from its tool and its fitted arguments. Without any effect: it may be asked more than once.
 Where it raises, a person is asked."""
 
 
@@ -40,26 +45,25 @@ def by_tool_and_origin(tool: Tool, arguments: Mapping[str, JSON]) -> Ruling:
 
 
 def question(tool: Tool, arguments: Mapping[str, JSON], reason: str = "") -> str:
-    """What would happen, exactly: every argument in full, with nothing invisible in it."""
-    lines = [f"{visible(tool.name)} ({tool.effect}) would run with:"]
-    lines += [f"  {visible(name)}: {visible(_written(value))}" for name, value in arguments.items()]
-    if not arguments:
-        lines = [f"{visible(tool.name)} ({tool.effect}) would run without arguments."]
-    return "\n".join([*lines, *([f"Asked because {visible(reason)}"] if reason else [])])
+    """What would happen, exactly: the tool's own preview, or every argument in full; with nothing invisible in it."""
+    name = f"{exact(tool.name)} ({tool.effect})"
+    if tool.preview is not None:
+        lines = [f"{name} would do this:", *(f"  {line}" for line in _previewed(tool, arguments))]
+    elif arguments:
+        lines = [f"{name} would run with:"]
+        lines += [f"  {exact(key)}: {exact(_written(value))}" for key, value in arguments.items()]
+    else:
+        lines = [f"{name} would run without arguments."]
+    return "\n".join([*lines, *([f"Asked because {exact(reason)}"] if reason else [])])
 
 
-def visible(text: str) -> str:
-    """Text with control, format, private and unusual space characters shown as escapes."""
-    return "".join(_escaped(char) if _is_hidden(char) else char for char in text)
-
-
-def _is_hidden(char: str) -> bool:
-    return char != " " and unicodedata.category(char) in ("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp", "Zs")
-
-
-def _escaped(char: str) -> str:
-    code = ord(char)
-    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+def _previewed(tool: Tool, arguments: Mapping[str, JSON]) -> list[str]:
+    """The preview's lines, as they may be shown. Where there is none, the arguments."""
+    try:
+        shown = tool.preview(arguments) if tool.preview else ""
+    except Exception as error:  # it would fail when it runs, too; the person sees why, and what was asked for
+        shown = f"It would fail: {type(error).__name__}: {error}\n{_written(dict(arguments))}"
+    return [exact(line.replace("\t", "    ")) for line in shown.split("\n")]
 
 
 def _written(value: JSON) -> str:

@@ -16,7 +16,7 @@ class ToolContext:
 
     `key` is the same whenever this very call runs again after a crash: pass it on to services that
     take an idempotency key. `progress(text)` shows a word to people while the tool runs, from any
-    thread.
+    thread. `outside`: the tool by which words of others came into the run before this call, "" if none did.
     """
 
     run_id: str = ""
@@ -25,3 +25,4 @@ class ToolContext:
     key: str = ""
     agent: str = ""
     progress: Callable[[str], None] = _nobody_listens
+    outside: str = ""

@@ -4,22 +4,27 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping
+from copy import copy
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from time import monotonic
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, runtime_checkable
 
-from glassloop.core.entries import Part, ResultState, Text, ToolCall, ToolResult
+from glassloop.core.entries import JSON, Entry, Part, ResultState, Text, ToolCall, ToolResult
 from glassloop.core.errors import ToolDefinitionError
+from glassloop.core.resolving import Answer, GiveUp, Retry, Unknown
 from glassloop.core.tools import ToolSpec, Verdict
-from glassloop.tools.approval import Policy, Ruling, by_tool_and_origin, question, visible
+from glassloop.core.visible import exact
+from glassloop.tools.approval import Policy, Ruling, by_tool_and_origin, question
 from glassloop.tools.calls import Fitted, explain, first_few, fit_arguments
+from glassloop.tools.checking import checked
 from glassloop.tools.context import ToolContext
 from glassloop.tools.output import Spill, capped, parts_from, text_of_error
 from glassloop.tools.running import Raised, Returned, run
 from glassloop.tools.schema import BadArguments
 from glassloop.tools.tool import Tool, as_tool
+from glassloop.tools.untrusted import carries_away, marked, source_in, why_asked
 from glassloop.tools.wording import nearest
 
 Outcome = Literal["ready", "problem", "ask"]
@@ -44,12 +49,29 @@ class Tools(Protocol):
         """Whether the tool must not run beside another call."""
 
 
+@runtime_checkable
+class Resolves(Protocol):
+    """What `Tools` may have besides: a say in calls that a crash left in doubt. Without it a person is asked."""
+
+    async def resolve_unknown(self, verdict: Verdict, unknown: Unknown, context: ToolContext) -> Answer | str:
+        """What became of the call, or why that cannot be told. Raises nothing but `CancelledError`."""
+
+
+@runtime_checkable
+class Heeds(Protocol):
+    """What `Tools` may have besides: a stricter judgement once others' words are in the conversation."""
+
+    def after(self, history: Iterable[Entry]) -> Tools:
+        """The tools as they judge calls after this conversation. Without any effect."""
+
+
 @dataclass(frozen=True, slots=True)
 class _Bound:
-    """A prepared call: the tool and the Python values for its parameters."""
+    """A prepared call: the tool and the Python values for its parameters. `outside`: as in `ToolContext`."""
 
     tool: Tool
     values: Mapping[str, Any]
+    outside: str
 
 
 class Toolbox:
@@ -77,7 +99,10 @@ class Toolbox:
             self._tools[each.name] = each
         self._policy = policy
         self._spill = Spill(spill)
+        self._outside = ""
         self._specs = tuple(each.spec for each in self._tools.values())
+        # Nobody would notice otherwise, and looking costs a walk over the conversation in every round.
+        self._heeds = any(carries_away(each) or each.context_parameter for each in self._tools.values())
 
     @property
     def specs(self) -> tuple[ToolSpec, ...]:
@@ -85,6 +110,31 @@ class Toolbox:
 
     def is_sequential(self, name: str) -> bool:
         return name in self._tools and self._tools[name].sequential
+
+    def tool(self, name: str) -> Tool | None:
+        """The tool of that name; None if there is none."""
+        return self._tools.get(name)
+
+    def after(self, history: Iterable[Entry]) -> Toolbox:
+        """The same tools for a conversation so far: `after_outside` from the first result of an `untrusted` tool on."""
+        return self.after_outside(source_in(history)) if self._heeds else self
+
+    def after_outside(self, source: str) -> Toolbox:
+        """The same tools for a run that has read words of others, by the tool `source` ("": it has not). Calls of
+        tools with `needs` are then asked about each time, unless the policy's ruling is `firm`."""
+        if source == self._outside:
+            return self
+        same = copy(self)
+        same._outside = source
+        return same
+
+    def asked_in(self, verdict: Verdict) -> Literal["clean", "outside", "unknown"]:
+        """Whether the call was asked about in a run that has read words of others, and reaches out. `unknown` for
+        a verdict that was stored, or that another toolbox gave."""
+        tool = self._tools.get(verdict.call.name)
+        if tool is None or not isinstance(verdict.bound, _Bound):
+            return "unknown"
+        return "outside" if verdict.bound.outside and carries_away(tool) else "clean"
 
     def prepare(self, call: ToolCall) -> Verdict:
         """Judge a call without any effect. A ready verdict's `text` says what was coerced, if anything."""
@@ -109,8 +159,11 @@ class Toolbox:
             text = explain(tool.name, problems, tool.parameters)
         else:
             outcome, text = self._ruled(tool, fitted)
-            bound = _Bound(tool, values) if outcome != "problem" else None
-        return Verdict(call, outcome, fitted.arguments, tool.effect, text, tool.hash, bound)
+            bound = _Bound(tool, values, self._outside) if outcome != "problem" else None
+        digest = tool.hash
+        if outcome == "ask" and (basis := _basis_of(tool, fitted.arguments)):
+            digest = f"{tool.hash}:{basis}"
+        return Verdict(call, outcome, fitted.arguments, tool.effect, text, digest, bound)
 
     async def execute(self, verdict: Verdict, context: ToolContext) -> ToolResult:
         """Run the call, time it and cap what it says. Failures of any kind are results."""
@@ -122,12 +175,32 @@ class Toolbox:
             parts, state = (Text(text_of_error(error)),), "error"
         return ToolResult(call.id, call.name, parts, state, monotonic() - started)
 
+    async def resolve_unknown(self, verdict: Verdict, unknown: Unknown, context: ToolContext) -> Answer | str:
+        """Ask the tool's `check`, then heed its `unknown` policy."""
+        tool = self._tools.get(verdict.call.name)
+        if tool is None or not _is_of(tool, verdict):
+            return f"`{verdict.call.name}` is not the tool any more that was called"
+        why = ""
+        if tool.check is not None:
+            answer = await checked(tool, tool.check, context, _showing(tool, self._spill))
+            if not isinstance(answer, str):
+                return answer
+            why = answer
+        match tool.unknown:
+            case "retry" if unknown.repeatable:
+                return Retry(by=f"the policy of {tool.name}")
+            case "give_up":
+                return GiveUp(by=f"the policy of {tool.name}")
+        return why
+
     def _ruled(self, tool: Tool, fitted: Fitted) -> tuple[Outcome, str]:
         """What the policy says of a call whose arguments fit, and the verdict's text for it."""
         try:
             ruling = self._policy(tool, fitted.arguments)
         except Exception as error:  # a rule that cannot be computed must not let the call through
             ruling = Ruling("ask", f"its approval rule failed with {text_of_error(error)}")
+        if self._outside and ruling.outcome == "allow" and not ruling.firm and carries_away(tool):
+            ruling = Ruling("ask", why_asked(self._outside))
         match ruling.outcome:
             case "deny":
                 reason = f": {ruling.reason}" if ruling.reason else ""
@@ -140,7 +213,7 @@ class Toolbox:
         available = ", ".join(self._tools) or "none"
         if not name.strip():
             return f"The call names no tool, so nothing ran. Available: {available}."
-        shown = visible(name if len(name) <= _NAME_SHOWN else name[:_NAME_SHOWN] + "…")
+        shown = exact(name if len(name) <= _NAME_SHOWN else name[:_NAME_SHOWN] + "…")
         close = nearest(name[:_NAME_SHOWN], list(self._tools))
         hint = f" Did you mean `{close[0]}`?" if close else ""
         return f"There is no tool `{shown}`, so nothing ran.{hint} Available: {available}."
@@ -154,6 +227,10 @@ class Toolbox:
                 Text(f"`{verdict.call.name}` is not the tool any more that this call was judged by."),
             ), "refused"
         tool = bound.tool
+        if approved_on := verdict.tool_hash.partition(":")[2]:
+            basis = _basis_of(tool, verdict.arguments)
+            if basis and basis != approved_on:
+                return (Text(_CHANGED),), "error"
         show = _showing(tool, self._spill)
         outcome = await run(_call(bound, context), show, tool.timeout)
         match outcome:
@@ -166,9 +243,28 @@ class Toolbox:
     def _bound_again(self, verdict: Verdict) -> _Bound | None:
         """A verdict that was stored has lost its values: bind them anew, if the tool is still the same."""
         tool = self._tools.get(verdict.call.name)
-        if tool is None or tool.hash != verdict.tool_hash:
+        if tool is None or not _is_of(tool, verdict):
             return None
-        return _Bound(tool, tool.bind(verdict.arguments))
+        return _Bound(tool, tool.bind(verdict.arguments), self._outside)
+
+
+_CHANGED = (
+    "Nothing was done: what this call would replace has changed since a person approved it. Read it again, then"
+    " decide."
+)
+
+
+def _is_of(tool: Tool, verdict: Verdict) -> bool:
+    """Whether the verdict was about this very tool. What its call builds on stands behind the hash, if anything."""
+    return tool.hash == verdict.tool_hash.partition(":")[0]
+
+
+def _basis_of(tool: Tool, arguments: Mapping[str, JSON]) -> str:
+    """What the call would replace; "" for nothing, or where that cannot be said: then the call itself says why."""
+    try:
+        return tool.basis(arguments) if tool.basis else ""
+    except Exception:
+        return ""
 
 
 def _out_of_time(tool: Tool) -> tuple[tuple[Part, ...], ResultState]:
@@ -189,10 +285,18 @@ def _call(bound: _Bound, context: ToolContext) -> Callable[[], Any]:
     def progress(text: str) -> None:
         loop.call_soon_threadsafe(tell, text)
 
-    given = {**bound.values, bound.tool.context_parameter: replace(context, progress=progress)}
+    given = {
+        **bound.values,
+        bound.tool.context_parameter: replace(context, progress=progress, outside=bound.outside),
+    }
     return partial(bound.tool.function, **given)
 
 
 def _showing(tool: Tool, spill: Spill) -> Callable[[Any], tuple[Part, ...]]:
     """What turns a returned value into what the model is shown."""
-    return lambda value: capped(parts_from(value), tool.max_output, spill, tool.name)
+
+    def show(value: Any) -> tuple[Part, ...]:
+        parts = capped(parts_from(value), tool.max_output, spill, tool.name)
+        return marked(parts) if tool.untrusted else parts
+
+    return show

@@ -35,6 +35,10 @@ TOOLS: Mapping[str, str] = {
     "ask_user": "ask:from_options",
     "run_command": "shell:from_options",
     "run_python": "python:from_options",
+    "run_code": "python:code_from_options",
+    "web_fetch": "web_fetch:from_options",
+    "web_search": "web_search:from_options",
+    "http_request": "web_request:from_options",
 }
 
 # Set → the tools in it.
@@ -46,6 +50,8 @@ SETS: Mapping[str, tuple[str, ...]] = {
     "todo": ("update_plan",),
     "shell": ("run_command",),
     "python": ("run_python",),
+    "code_mode": ("run_code",),
+    "web": ("web_fetch", "web_search"),
 }
 
 

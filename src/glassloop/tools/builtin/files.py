@@ -14,7 +14,7 @@ from glassloop.core.entries import JSON
 from glassloop.core.tools import Effect
 from glassloop.tools.builtin import files_arrange, files_read, files_search, files_write
 from glassloop.tools.builtin.rooted import root_at
-from glassloop.tools.builtin.rooted_names import Refused, Root
+from glassloop.tools.builtin.rooted_names import Refused, Root, parts_of
 from glassloop.tools.tool import Tool, tool
 
 OPTION = "files_root"
@@ -37,8 +37,8 @@ def root_from(options: Mapping[str, str]) -> Root:
 def preview(root: Root, name: str, arguments: Mapping[str, JSON]) -> str:
     """What a call would do, for the person who is asked: a diff, or a line. "" for tools that have none.
 
-    A call that would fail says so instead. Reads files, changes nothing, and is shown as it is: control
-    characters are the screen's to escape. An edit is tried again when it runs, on the file as it is then.
+    A call that would fail says so instead. Reads files and changes nothing. An edit is tried again when it runs, on
+    the file as it is then.
     """
     show = _PREVIEWS.get(name)
     if show is None:
@@ -49,26 +49,42 @@ def preview(root: Root, name: str, arguments: Mapping[str, JSON]) -> str:
         return f"It would fail: {error}"
 
 
-def _maker(function: Callable[..., str], effect: Effect) -> _Make:
-    """A tool of the function, over the root that the options name. What writes runs alone."""
+def aimed_at(root: Root, names: tuple[str, ...], arguments: Mapping[str, JSON]) -> tuple[Path, ...]:
+    """The files that a call is about, for rules; none where a path leads out of the root, and the call will fail."""
+    try:
+        below = [parts_of(root, str(arguments.get(name, "."))) for name in names]
+    except Refused:
+        return ()
+    return tuple(root.folder.joinpath(*parts).resolve() for parts in below)
+
+
+def _maker(function: Callable[..., str], effect: Effect, *paths: str) -> _Make:
+    """A tool of the function, over the root that the options name. `paths` are its arguments that name files.
+    What writes runs alone."""
 
     def make(options: Mapping[str, str]) -> Tool:
         root = root_from(options)
-        asks: Any = (
-            partial(files_read.asks_to_read, root, "path") if function is files_read.read_file else None
-        )
-        return tool(effect=effect, approve=asks, sequential=effect != "read")(partial(function, root))
+        name = function.__name__
+        asks: Any = partial(files_read.asks_to_read, root, "path") if name == "read_file" else None
+        return tool(
+            effect=effect,
+            approve=asks,
+            sequential=effect != "read",
+            preview=partial(preview, root, name) if name in _PREVIEWS else None,
+            targets=partial(aimed_at, root, paths),
+            basis=partial(files_write.replaces, root) if name == "write_file" else None,
+        )(partial(function, root))
 
     return make
 
 
-read_file = _maker(files_read.read_file, "read")
-list_files = _maker(files_read.list_files, "read")
-find_files = _maker(files_search.find_files, "read")
-search_files = _maker(files_search.search_files, "read")
-write_file = _maker(files_write.write_file, "idempotent")
+read_file = _maker(files_read.read_file, "read", "path")
+list_files = _maker(files_read.list_files, "read", "path")
+find_files = _maker(files_search.find_files, "read", "path")
+search_files = _maker(files_search.search_files, "read", "path")
+write_file = _maker(files_write.write_file, "idempotent", "path")
 # Where the new text holds the old one, a second edit adds more.
-edit_file = _maker(files_write.edit_file, "once")
-move_file = _maker(files_arrange.move_file, "once")
-delete_file = _maker(files_arrange.delete_file, "once")
-make_folder = _maker(files_arrange.make_folder, "idempotent")
+edit_file = _maker(files_write.edit_file, "once", "path")
+move_file = _maker(files_arrange.move_file, "once", "source", "target")
+delete_file = _maker(files_arrange.delete_file, "once", "path")
+make_folder = _maker(files_arrange.make_folder, "idempotent", "path")

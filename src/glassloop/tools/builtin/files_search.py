@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from time import monotonic
 
-from glassloop.tools.approval import visible
+from glassloop.core.visible import exact
 from glassloop.tools.builtin.files_glob import MAX_PATTERN, expanded, matches
 from glassloop.tools.builtin.files_query import MAX_FILE, Found, Query, search_plainly
 from glassloop.tools.builtin.files_ripgrep import ripgrep, search_by_ripgrep
@@ -48,7 +48,7 @@ def find_files(root: Root, pattern: str, path: str = ".", limit: int = 200) -> s
             left += 1
     if not found:
         where = f"{looked} files and folders looked at"
-        found = [f"Nothing in {shown(start)} is named {visible(pattern)} ({where})."]
+        found = [f"Nothing in {shown(start)} is named {exact(pattern)} ({where})."]
     more = [f"[{left} more; use a narrower pattern]"] if left else []
     return "\n".join([*found, *more, *_too_much(looked)])
 
@@ -194,7 +194,7 @@ def _block(found: Found) -> str:
 
 def _notes(search: _Search, query: Query, start: Parts) -> Iterator[str]:
     if not search.blocks:
-        yield f"Nothing in {shown(start)} has {visible(query.text)} ({search.files} files searched)."
+        yield f"Nothing in {shown(start)} has {exact(query.text)} ({search.files} files searched)."
     if search.matches >= query.limit:
         yield f"[stopped at {search.matches} matches; narrow the search, or set a higher limit]"
     if search.late:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 from bisect import bisect_left
+from collections.abc import Mapping
 from dataclasses import dataclass
 
+from glassloop.core.entries import JSON
 from glassloop.tools.builtin.files_diff import near_miss, unified
 from glassloop.tools.builtin.files_read import MAX_BYTES, document_of
 from glassloop.tools.builtin.files_text import Document, lines_of, with_ends
@@ -59,6 +62,15 @@ def preview_write(root: Root, path: str, content: str) -> str:
     """What `write_file` would do: the diff, or the whole new file. Raises what the call would raise."""
     change = _written(root, path, content)
     return change.diff or f"{shown(change.parts)} would stay as it is."
+
+
+def replaces(root: Root, arguments: Mapping[str, JSON]) -> str:
+    """What `write_file` would replace, as a hash; "none" for no file, and "" where it would change nothing."""
+    change = _written(root, **arguments)
+    if change.old is None:
+        return "none"
+    old = change.old.encoded(change.old.text)
+    return "" if change.data == old else hashlib.sha256(old).hexdigest()
 
 
 def _written(root: Root, path: str, content: str) -> _Change:

@@ -19,9 +19,10 @@ from typing import Any
 
 from glassloop.core.entries import JSON, ToolCall
 from glassloop.core.tools import Decision, ToolSpec, Verdict
-from glassloop.tools.approval import visible
+from glassloop.core.visible import exact
 from glassloop.tools.context import ToolContext
-from glassloop.tools.toolbox import Tools
+from glassloop.tools.toolbox import Toolbox, Tools
+from glassloop.tools.untrusted import is_marked, unmarked
 from glassloop.wire.strictjson import parse, scrubbed
 
 Approve = Callable[[Verdict], "Awaitable[Decision | bool | None] | Decision | bool | None"]
@@ -77,7 +78,10 @@ def _kind(schema: Any) -> str:
 
 
 class Border:
-    """Serves the calls of one piece of code. `limit` stands still while a call is served: a person may be asked."""
+    """Serves the calls of one piece of code. `limit` stands still while a call is served: a person may be asked.
+
+    `heard_outside`: words of others came in by one of these calls.
+    """
 
     def __init__(
         self, tools: Tools, approve: Approve | None, context: ToolContext, limit: asyncio.Timeout
@@ -87,6 +91,8 @@ class Border:
         self._context = context
         self._limit = limit
         self.calls: Counter[str] = Counter()
+        self.heard_outside = False
+        self._outside = context.outside
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Answer one line after the other, until the other side hangs up or sends more than a line may have."""
@@ -106,8 +112,8 @@ class Border:
             return False, f"the code has made {MAX_CALLS} calls, and no more are allowed in one run"
         self.calls[call.name] += 1
         call = replace(call, id=f"{self._context.call_id}.{self.calls.total()}")
-        self._context.progress(f"{visible(call.name)} {visible(call.text[:_SHOWN])}\n")
-        verdict = self._tools.prepare(call)
+        self._context.progress(f"{exact(call.name)} {exact(call.text[:_SHOWN])}\n")
+        verdict = self._judged(call)
         if verdict.outcome == "problem":
             return False, verdict.text
         if verdict.outcome == "ask":
@@ -118,7 +124,15 @@ class Border:
         number = self.calls.total()
         context = replace(self._context, call_id=call.id, key=f"{self._context.key}.{number}")
         result = await self._tools.execute(verdict, context)
-        return result.state == "ok", result.text
+        if is_marked(result):
+            self.heard_outside = True
+            self._outside = self._outside or call.name
+        return result.state == "ok", unmarked(result.text)
+
+    def _judged(self, call: ToolCall) -> Verdict:
+        """What the tools say of it, knowing what the code has read so far."""
+        tools = self._tools.after_outside(self._outside) if isinstance(self._tools, Toolbox) else self._tools
+        return tools.prepare(call)
 
     def _read(self, line: bytes) -> ToolCall | None:
         try:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from glassloop.tools.approval import visible
+from glassloop.core.visible import exact
 
 MAX_PATH = 4_000
 MAX_NAME = 255
@@ -36,7 +36,7 @@ class Root:
 
 def shown(parts: Parts) -> str:
     """A path for people and models, with nothing invisible in it."""
-    return visible(os.fsencode("/".join(parts)).decode("utf-8", "backslashreplace")) or "."
+    return exact(os.fsencode("/".join(parts)).decode("utf-8", "backslashreplace")) or "."
 
 
 # ── inside ───────────────────────────────────────────────────────────────────────────────────────────
@@ -90,7 +90,7 @@ def _below(root: Root, names: list[str], path: str) -> list[str]:
 
 
 def _cut(path: str) -> str:
-    return visible(path if len(path) <= 100 else path[:100] + "…")
+    return exact(path if len(path) <= 100 else path[:100] + "…")
 
 
 # ── protected ────────────────────────────────────────────────────────────────────────────────────────
@@ -193,9 +193,17 @@ def _absolute(root: Root, names: Parts) -> Parts:
     return (*map(folded, root.folder.parts), *names)
 
 
-@cache
+_MOVED = ("GLASSLOOP_CONFIG_DIR", "GLASSLOOP_DATA_DIR")
+"""What moves our own folders."""
+
+
 def _own_folders() -> tuple[Parts, ...]:
     """Where our configuration, sessions and caches are, or would be."""
+    return _folders_of(tuple(os.environ.get(name, "") for name in _MOVED))
+
+
+@cache
+def _folders_of(moved: tuple[str, ...]) -> tuple[Parts, ...]:
     import platformdirs
 
     kinds = (
@@ -205,6 +213,7 @@ def _own_folders() -> tuple[Parts, ...]:
         platformdirs.user_cache_path,
     )
     paths = {kind("glassloop", appauthor=False) for kind in kinds}
+    paths |= {Path(folder).expanduser().absolute() for folder in moved if folder}
     return tuple(tuple(map(folded, each.parts)) for path in paths for each in {path, path.resolve()})
 
 

@@ -24,7 +24,8 @@ from glassloop.tools.builtin.rooted_names import Root
 from glassloop.tools.builtin.sandbox_confines import Confines, Guards, guarded, unguarded
 
 OPTION = "sandbox"
-CHOICES = ("auto", "none")
+CHOICES = ("auto", "accept_none", "none")
+"""The best that works; the same, and nothing where none works; nothing."""
 
 _HOW_TO_ALLOW = (
     "Nothing ran. The user can install bubblewrap (Linux), or allow programs to run unconfined with the option"

@@ -7,7 +7,8 @@ import os
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,9 +16,10 @@ from glassloop.core.errors import ConfigError
 from glassloop.tools.builtin import process
 from glassloop.tools.builtin.files import root_from
 from glassloop.tools.builtin.rooted_names import Root
-from glassloop.tools.builtin.sandbox import UNCONFINED, Sandbox, candidates, chosen, no_sandbox
+from glassloop.tools.builtin.sandbox import UNCONFINED, NoSandbox, Sandbox, candidates, chosen, no_sandbox
 from glassloop.tools.builtin.sandbox_bubblewrap import TMP
 from glassloop.tools.builtin.sandbox_confines import Confines, check_root
+from glassloop.tools.tool import Need
 
 OPTION_NETWORK = "sandbox_network"
 OPTION_READ = "sandbox_read"
@@ -61,6 +63,12 @@ class Place:
         """For every approval: that nothing will confine the program, where a person chose so."""
         return " and no sandbox confines it" if self._sandbox is UNCONFINED else ""
 
+    @property
+    def needs(self) -> tuple[Need, ...]:
+        """What a program reaches that runs here."""
+        open_network = self.confines.network or self._sandbox is UNCONFINED
+        return ("exec", "network") if open_network else ("exec",)
+
     async def sandbox(self) -> Sandbox:
         """The sandbox, found by running a program in each until one works. Raises `NoSandbox`."""
         if self._sandbox is None:
@@ -102,17 +110,29 @@ class Place:
 
 
 def place_from(options: Mapping[str, str]) -> Place:
-    """The place that the options describe: `files_root`, `sandbox` (auto, none), `sandbox_network` (no, yes),
+    """The place that the options describe: `files_root`, `sandbox` (see `CHOICES`), `sandbox_network` (no, yes),
     `sandbox_read` (further folders to read, separated as in PATH). Raises `ConfigError`."""
     root = root_from(options)
-    sandbox = UNCONFINED if chosen(options) == "none" else None
+    choice = chosen(options)
+    sandbox = UNCONFINED if choice == "none" else None
     if sandbox is None:
         check_root(root)
     network = options.get(OPTION_NETWORK, "no")
     if network not in _SWITCH:
         raise ConfigError(f"{OPTION_NETWORK} is {network!r}. Write yes or no.")
     named = [Path(word).expanduser() for word in options.get(OPTION_READ, "").split(os.pathsep) if word]
-    return Place(Confines(root, _SWITCH[network], (*map(_existing, named), *interpreter_folders())), sandbox)
+    place = Place(Confines(root, _SWITCH[network], (*map(_existing, named), *interpreter_folders())), sandbox)
+    if choice == "accept_none":  # found now, since each approval has to name it
+        with suppress(NoSandbox):
+            return Place(place.confines, found_at_once(place))
+        return Place(place.confines, UNCONFINED)
+    return place
+
+
+def found_at_once(place: Place) -> Sandbox:
+    """`Place.sandbox` for code that cannot wait for it: takes about a tenth of a second. Raises `NoSandbox`."""
+    with ThreadPoolExecutor(1) as thread:  # of its own: there may be an event loop in this one
+        return thread.submit(lambda: asyncio.run(place.sandbox())).result()
 
 
 def interpreter_folders() -> tuple[Path, ...]:

@@ -6,6 +6,7 @@ Reading command lines is in `simple_command`, confining in `sandbox*`, running i
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import shutil
 from collections.abc import Mapping
@@ -15,11 +16,12 @@ from functools import partial
 from pathlib import Path
 
 from glassloop.core.entries import JSON
-from glassloop.tools.approval import visible
+from glassloop.core.visible import exact
 from glassloop.tools.builtin.process import SYSTEM_PATH, Ended
 from glassloop.tools.builtin.sandbox_place import Job, Place, place_from, search_path
 from glassloop.tools.builtin.simple_command import MAX_LENGTH, commands_in, simple_words
 from glassloop.tools.context import ToolContext
+from glassloop.tools.targets import Command
 from glassloop.tools.tool import Tool, tool
 
 MAX_SECONDS = 600
@@ -103,7 +105,7 @@ class Shell:
             self.folder = real
 
     def _shown_folder(self) -> str:
-        return visible(str(self.folder.relative_to(self._place.root.folder)))
+        return exact(str(self.folder.relative_to(self._place.root.folder)))
 
 
 def shell_tool(place: Place) -> Tool:
@@ -114,6 +116,10 @@ def shell_tool(place: Place) -> Tool:
         approve=partial(asks_to_run, place),
         sequential=True,
         timeout=MAX_SECONDS + _SPARE_SECONDS,
+        untrusted=place.confines.network,
+        needs=place.needs,
+        preview=preview,
+        targets=lambda arguments: (Command(str(arguments.get("command", ""))),),
     )(shell.run_command)
 
 
@@ -122,14 +128,27 @@ def from_options(options: Mapping[str, str]) -> Tool:
     return shell_tool(place_from(options))
 
 
+def preview(arguments: Mapping[str, JSON]) -> str:
+    """The command line as it is, and below it each word of a simple command, or each command of any other."""
+    command = str(arguments.get("command", ""))
+    words = simple_words(command)
+    if words is not None:
+        return f"{command}\nwithout a shell: {' '.join(map(_quoted, words))}"
+    commands = commands_in(command)
+    return "\n".join([command, f"by a shell, {len(commands)} commands:", *(f"  {one}" for one in commands)])
+
+
+def _quoted(word: str) -> str:
+    return json.dumps(word, ensure_ascii=False)
+
+
 def asks_to_run(place: Place, arguments: Mapping[str, JSON]) -> str:
-    """Why a person is asked: the program, or every command in the text."""
+    """Why a person is asked: it runs programs, and how many."""
     command = str(arguments.get("command", ""))
     words = simple_words(command)
     if words is not None:
         return f"it runs the program {words[0]}{place.warning}"
-    commands = commands_in(command)
-    return f"a shell would run {len(commands)} commands{place.warning}: " + " · ".join(commands)
+    return f"a shell would run {len(commands_in(command))} commands{place.warning}"
 
 
 def within_limits(timeout: int) -> int:

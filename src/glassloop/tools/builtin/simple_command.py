@@ -137,6 +137,12 @@ _GRAVE_SINGLE_DASH = (
 )
 
 
+_WITH_SUBCOMMANDS = frozenset(
+    "git hg svn jj gh glab npm pnpm yarn cargo go pip poetry docker podman kubectl helm terraform systemctl"
+    " journalctl apt dnf brew conda mvn gradle bundle gem composer dotnet aws gcloud az".split()
+)
+
+
 @dataclass(frozen=True, slots=True)
 class CommandRule:
     """Commands that begin with exactly these words, or are exactly these (`more` is False)."""
@@ -166,7 +172,29 @@ def allows(rule: CommandRule, words: tuple[str, ...]) -> bool:
     if not rule.more:
         return words == rule.words
     size = len(rule.words)
-    return words[:size] == rule.words and not any(is_grave(word) for word in words[size:])
+    more = words[size:]
+    if words[:size] != rule.words or any(is_grave(word) for word in more):
+        return False
+    # What stands before the subcommand configures the program itself: `git -c`, `docker -H`.
+    return not (size == 1 and words[0] in _WITH_SUBCOMMANDS and more[:1] and more[0].startswith("-"))
+
+
+def mentions(rule: CommandRule, text: str) -> bool:
+    """Whether the rule's words stand anywhere in a command line, simple or not: for what is to be denied or asked.
+
+    Quotes, paths to programs and what runs a program are looked through. A net, as above: a shell can spell a word
+    in ways that only a shell understands.
+    """
+    words = [word for word in re.split(r"[^\w./+@:,=%~-]+", re.sub(r"[\"'\\]", "", text)) if word]
+    words += simple_words(text) or ()
+    wanted = (_program(rule.words[0]), *rule.words[1:])
+    size = len(wanted)
+    places = range(len(words) - size + 1)
+    return any((_program(words[at]), *words[at + 1 : at + size]) == wanted for at in places)
+
+
+def _program(word: str) -> str:
+    return word.rpartition("/")[2]
 
 
 def is_grave(word: str) -> bool:

@@ -9,9 +9,10 @@ from functools import partial
 from itertools import islice
 from typing import Any
 
+from glassloop.core.entries import JSON
 from glassloop.core.tools import Effect
-from glassloop.tools.approval import visible
-from glassloop.tools.builtin.files import root_from
+from glassloop.core.visible import exact
+from glassloop.tools.builtin.files import aimed_at, root_from
 from glassloop.tools.builtin.files_read import asks_to_read
 from glassloop.tools.builtin.rooted_names import Root
 from glassloop.tools.builtin.sql_guard import MAX_SECONDS, Access, opened
@@ -104,7 +105,7 @@ def _table(cursor: sqlite3.Cursor, limit: int) -> str:
     """Rows as a Markdown table, without padding: it is read by a model."""
     if cursor.description is None:
         return "The statement has no rows."
-    names = [visible(column[0]) for column in cursor.description]
+    names = [exact(column[0]) for column in cursor.description]
     lines = [_row(names), _row(["---"] * len(names))]
     room = MAX_TABLE
     count = 0
@@ -141,10 +142,20 @@ def _cell(value: Any) -> str:
 def _maker(function: Callable[..., str], effect: Effect) -> Callable[[Mapping[str, str]], Tool]:
     def make(options: Mapping[str, str]) -> Tool:
         root = root_from(options)
-        asks = partial(asks_to_read, root, "database") if effect == "read" else None
-        return tool(effect=effect, approve=asks, sequential=effect != "read")(partial(function, root))
+        reads = effect == "read"
+        return tool(
+            effect=effect,
+            approve=partial(asks_to_read, root, "database") if reads else None,
+            sequential=not reads,
+            preview=None if reads else _preview,
+            targets=partial(aimed_at, root, ("database",)),
+        )(partial(function, root))
 
     return make
+
+
+def _preview(arguments: Mapping[str, JSON]) -> str:
+    return f"In {arguments.get('database')}:\n{arguments.get('sql')}"
 
 
 query = _maker(query_sqlite, "read")
