@@ -1,0 +1,243 @@
+"""What the doctor must call each quirk of the shared catalogue, said by hand.
+
+`NAMES`: beginnings of finding codes, one of which must be there. `ALSO`: what else the same bytes may rightly be
+called. Anything else that is said of the endpoint is a false finding.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+NAMES: Mapping[str, str] = {
+    # response shape
+    "A2": "empty",
+    "A3": "shape:tool_calls:are_an_empty_list",
+    "A4": "shape:tool_calls:are_null",
+    "A6": "empty",
+    "A7": "shape:finish_reason:is_null_or_empty",
+    "A9": "mend:legacy_function_call",
+    "A10": "cut_off",
+    "A12": "finish_reason:lies",
+    "A13": "reasoning_only",
+    "A14": "shape:content:is_a_list",
+    "A16": "shape:content:is_missing",
+    "A17": "shape:role:is_missing",
+    "A18": "body:error_object",
+    "A19": "body:no_choices",
+    "A20": "body:error_object",
+    "A21": "body:error_object",
+    "A22": "shape:choices:are_missing",
+    "A25": "shape:content-type:",
+    "A27": "trait:text_beside_calls",
+    "A29": "mend:several_choices",
+    "A31": "shape:message:is_missing",
+    "A32": "shape:usage:is_missing",
+    "A33": "shape:usage:lacks_a_count",
+    "A34": "cut_off overflow",
+    "A35": "shape:finish_reason:is_no_word cut_off overflow",
+    "A37": "refusal",
+    "A38": "tool_choice:none_ignored",
+    # tool-call items
+    "B1": "shape:tool_calls.id:is_missing",
+    "B2": "shape:tool_calls.id:is_null",
+    "B3": "shape:tool_calls.id:is_null",
+    "B6": "shape:tool_calls.id:is_a_number",
+    "B7": "shape:tool_calls.id:holds",
+    "B9": "shape:tool_calls.id:holds",
+    "B12": "shape:tool_calls.index:stands",
+    "B13": "mend:tool_name",
+    "B16": "mend:tool_name",
+    "B17": "mend:tool_name",
+    "B18": "mend:tool_name",
+    "B19": "mend:tool_name",
+    "B21": "unknown_tool",
+    "B23": "no_name",
+    "B24": "no_name",
+    "B27": "shape:arguments:are_null",
+    "B28": "shape:arguments:are_null",
+    "B29": "shape:arguments:are_an_object",
+    "B30": "mend:list_arguments",
+    "B31": "mend:encoded_twice",
+    "B33": "mend:repeated_arguments",
+    "B35": "mend:trailing_comma",
+    "B39": "mend:control_characters",
+    "B43": "mend:fenced_arguments",
+    "B44": "mend:text_around_arguments",
+    "B48": "mend:template_quotes",
+    "B49": "mend:xml_arguments",
+    "B53": "mend:arguments_coerced",
+    "B55": "mend:arguments_coerced",
+    "B56": "mend:number_as_text mend:arguments_coerced",
+    "B62": "mend:wrapped_arguments",
+    "B63": "mend:wrapped_arguments",
+    "B65": "shape:arguments:are_missing",
+    "B67": "mend:html_entities",
+    # streaming
+    "C3": "shape:tool_calls.index:is_missing",
+    "C4": "shape:tool_calls.index:is_null",
+    "C7": "shape:tool_calls.index:does_not_count",
+    "C8": "shape:tool_calls.index:does_not_count",
+    "C9": "shape:tool_calls.index:is_a_text",
+    "C10": "trait:whole_calls",
+    "C11": "trait:whole_calls",
+    "C16": "shape:tool_calls.name:comes_late",
+    "C17": "shape:tool_calls.name:comes_late",
+    "C18": "shape:tool_calls.id:is_repeated",
+    "C22": "shape:tool_calls.id:comes_late",
+    "C26": "shape:arguments:come_whole",
+    "C28": "shape:arguments:are_empty_text",
+    "C29": "shape:tool_calls.type:is_repeated",
+    "C32": "shape:role:is_repeated",
+    "C34": "shape:delta:is_null",
+    "C35": "shape:content:is_a_list",
+    "C37": "shape:choices:are_empty",
+    "C43": "body:cut_off",
+    "C46": "transport:hung_up",
+    "C47": "transport:stalled",
+    "C51": "shape:finish_reason:is_stop",
+    "C55": "body:error_object",
+    "C57": "trait:keep_alive",
+    "C59": "shape:chunk:is_empty shape:choices:are_empty",
+    "C64": "shape:body:begins_with_a_byte_order_mark",
+    "C67": "shape:body:is_compressed",
+    "C68": "shape:body:is_one_JSON_body",
+    "C70": "shape:body:is_JSON_lines",
+    "C71": "shape:content-type:",
+    "C74": "trait:reasoning:reasoning_content",
+    "C75": "trait:reasoning:reasoning",
+    "C77": "garbled_call",
+    # calls as text
+    **dict.fromkeys(
+        "D1 D2 D5 D7 D8 D9 D13 D14 D15 D18 D22 D25 D27 D29 D30 D33 D35 D37 D38 D42 D45 D50 D51 D52 D54 D55 D56 D57 D58 "
+        "D59 D60 D65 D67 D68 D69 D70".split(),
+        "mend:text_call",
+    ),
+    "D4": "finish_reason:lies bad_arguments",
+    "D73": "unknown_tool",
+    "D74": "mend:control_tokens",
+    # reasoning
+    "E2": "refused:reasoning_back:never",
+    "E4": "refused:bare:messages",
+    "E5": "refused:call_extra refused:signature",
+    **dict.fromkeys("E11 E13 E14 E17 E20".split(), "mend:thinking_in_content"),
+    "E16": "trait:reasoning:",
+    "E21": "trait:reasoning:",
+    # requests that are refused
+    "F2": "refused:tool_mode:text",
+    "F3": "refused:tool_mode:text",
+    "F7": "refused:tool_choice:required:any",
+    "F9": "refuses:strict refused:strict",
+    "F12": "refused:drop:frequency_penalty",
+    "F13": "refuses:developer_role",
+    "F14": "refuses:developer_role",
+    "F17": "refuses:system_in_the_middle",
+    "F20": "refused:alternate:text refused:tool_mode:text",
+    "F21": "refuses:content_null",
+    "F24": "refused:call_content",
+    "F25": "refuses:empty_turn",
+    "F27": "refuses:result_in_parts",
+    "F28": "refuses:result_in_parts",
+    "F29": "refuses:empty_result",
+    "F30": "refuses:result_without_name",
+    "F35": "refuses:user_before_result",
+    "F42": "refuses:empty_arguments",
+    "F46": "refused:clamp:max_completion_tokens",
+    "F47": "refused:drop:temperature refused:set_fields",
+    "F49": "refuses:ref",
+    "F59": "refused:names:strict",
+    "F62": "mend:refused_generation",
+    "F65": "error:RequestRejected",
+    "F66": "error:RequestRejected",
+    "F67": "refused:rename:max_tokens",
+    "F68": "refused:drop:enable_thinking",
+    "F69": "refused:schema_diet",
+    "F70": "refused:schema_diet",
+    # transport
+    **dict.fromkeys("G2 G4 G5 G6 G48".split(), "throttled"),
+    **dict.fromkeys("G10 G11 G12 G14 G15".split(), "outage"),
+    "G8": "error:OutOfCredit",
+    "G17": "body:error_object",
+    "G20": "refused:call_content refused:",
+    "G25": "redirect",
+    "G27": "error:AuthenticationFailed",
+    "G29": "refused:max_output",
+    "G30": "error:OutOfCredit",
+    **dict.fromkeys("G31 G33 G34 G35 G37 G38 G39 G41 G42 G43 G47 G49".split(), "overflow"),
+    "G54": "body:cut_off body:not_json",
+}
+
+_RARE_LUCK = "error:"
+"""A fault that comes every other time may come three times in a row where several questions are asked at once."""
+
+ALSO: Mapping[str, str] = {
+    "A2": "shape:tool_calls:are_an_empty_list shape:finish_reason:is_tool_calls tool_choice:none_ignored",
+    "A6": "shape:finish_reason",
+    "A7": "shape:finish_reason",
+    "A9": "shape:function_call shape:finish_reason:is_no_word",
+    "A10": "shape:arguments:are_no_strict_JSON",
+    "A12": "shape:arguments:are_no_strict_JSON bad_arguments",
+    "A18": _RARE_LUCK,
+    "A19": _RARE_LUCK,
+    "A20": _RARE_LUCK,
+    "A21": "error:RequestRejected",
+    "A22": "shape:body:is_one_JSON_body",
+    "A29": "shape:role:is_repeated shape:choices:are_several shape:finish_reason:is_tool_calls",
+    "A31": "shape:body:is_one_JSON_body shape:usage:is_missing",
+    "A34": "empty",
+    "A35": "empty",
+    "A38": "shape:tool_calls:are_an_empty_list shape:finish_reason:is_tool_calls reasoning_only",
+    "B16": "shape:tool_calls.name",
+    "B18": "shape:tool_calls.name",
+    "B23": "shape:tool_calls.name",
+    "B24": "shape:tool_calls.name",
+    "B27": "shape:arguments:are_empty_text",
+    **dict.fromkeys("B30 B31 B33 B35 B39 B43 B44 B48 B49 B67".split(), "shape:arguments"),
+    "B65": "shape:arguments:are_empty_text",
+    "C7": "shape:tool_calls. shape:arguments",
+    "C16": "shape:tool_calls.name",
+    "C17": "shape:tool_calls.",
+    "C18": "shape:tool_calls.",
+    "C22": "shape:tool_calls.",
+    "C59": "shape:event:is_named shape:choices:are_empty shape:chunk",
+    "C70": "shape:content-type shape:[DONE]",
+    "C77": "shape: mend:text_around_arguments",
+    "D4": "mend:text_call",
+    "D73": "mend:text_call",
+    "E5": "refused:",
+    "F3": "refused:tool_choice refused:drop:tool_choice",
+    "F62": "mend:text_call",
+    "F70": "refused:tool_mode:text",
+    **dict.fromkeys("G2 G4 G5 G6 G10 G11 G12 G14 G15 G17 G48 G54".split(), _RARE_LUCK),
+    "G20": "refused: outage error:",
+    "G29": "error:OutOfCredit",
+    "G33": "refused:clamp",
+}
+
+HARMLESS = ("C1", "C20", "C36", "C39", "C66", "G59", "D72")
+"""No faults at all: whatever is said of the endpoint there is false."""
+
+NEVER_MET = {
+    "F56": "Glassloop never sends `parameters` without a type",
+    "F57": "Glassloop never sends `properties` as a list",
+    "F64": "Glassloop never sends null for a field that is not set",
+    "G58": "what an environment does to a client cannot be seen from a server",
+}
+"""Faults that no request of the doctor can run into, and why."""
+
+FATAL = ("A21", "F65", "F66", "G8", "G27", "G30")
+"""After these nothing more can be asked."""
+
+CHANGES_ALL = ("F2", "F3", "F20", "F70", "E5", "F24", "F62", "C47", "G20")
+"""What is learned of these hides other faults of the same endpoint; each is examined alone."""
+
+WAITS = ("G2", "G4", "G5", "G6", "G48")
+"""These ask for real seconds of waiting at every other request: the short examination is enough."""
+
+DIAGNOSES: Mapping[str, str] = {
+    "F2": "text_tools",
+    "F3": "vllm_tool_parser",
+    "F70": "text_tools",
+    **dict.fromkeys("G2 G4 G5 G6 G8 G29 G30 G48".split(), "free_tier"),
+    "G27": "wrong_key",
+}
+"""The diagnosis that must be made; no other may be."""
