@@ -12,6 +12,7 @@ import pytest
 from glassloop.config import Config, data_folder, load, local_addresses, model_of
 from glassloop.core.errors import ConfigError
 from glassloop.core.limits import Limits
+from glassloop.tools.rules import Rules
 
 
 @dataclass
@@ -294,7 +295,7 @@ def test_a_project_can_tighten_limits_and_rules_but_not_loosen_them(place: Place
         project='[limits]\nrounds = 99\ncost = 0.1\ncalls = 7\n[approvals]\nmail = "deny"\nshell = "ask"\nread = "ask"\nall = "allow"',
     )
     assert config.limits == Limits(rounds=10, cost=0.1, calls=7)
-    assert config.approvals == {"mail": "deny", "shell": "deny", "read": "ask"}
+    assert config.approvals == Rules(("read",), ("shell", "read", "mail"), ("mail", "shell"))
     (warning,) = config.warnings
     assert 'approvals.all = "allow" is left out' in warning
 
@@ -310,10 +311,41 @@ def test_a_project_cannot_have_its_code_run(place: Place) -> None:
     assert place.load(user="tools = ['mine.py']").tools == ("mine.py",)
 
 
+OWN = {
+    "accept_no_sandbox": ("true", True, False),
+    "web_allow": ('"10.0.0.5, :8443"', "10.0.0.5, :8443", ""),
+    "web_proxy": ('"http://proxy:3128"', "http://proxy:3128", ""),
+    "web_secrets": ('"DEPLOYMENT=https://api.example.org"', "DEPLOYMENT=https://api.example.org", ""),
+}
+
+
+@pytest.mark.parametrize("name", OWN)
+def test_only_the_users_own_file_widens_what_tools_reach(place: Place, name: str) -> None:
+    written, value, otherwise = OWN[name]
+    config = place.load(user=f"{name} = {written}")
+    assert (getattr(config, name), config.warnings) == (value, ())
+    assert config.sources[name] == str(place.root / "user" / "glassloop.toml")
+    (place.root / "user" / "glassloop.toml").unlink()
+    spellings = f"{name}={written}\n{name.upper()}={written}\nGLASSLOOP_{name.upper()}={written}"
+    config = place.load(project=f"{name} = {written}", dotenv=spellings)
+    assert getattr(config, name) == otherwise
+    assert name not in config.sources
+    (warning,) = config.warnings
+    assert warning.startswith(str(place.root / "repo"))
+    assert f"{name} is left out" in warning
+
+
+def test_the_value_of_a_web_secret_is_never_written_down(place: Place) -> None:
+    env = {"DEPLOYMENT": "a-value-of-no-known-form", "OTHER": "another-such-value"}
+    config = place.load(user='web_secrets = "DEPLOYMENT=https://api.example.org"', env=env)
+    assert "a-value-of-no-known-form" in config.secrets
+    assert "another-such-value" not in config.secrets
+
+
 def test_a_project_cannot_move_the_config_folder(place: Place) -> None:
     (place.folder / "glassloop.toml").write_text('[approvals]\nmail = "allow"')
     config = place.load(dotenv=f"GLASSLOOP_CONFIG_DIR={place.folder}")
-    assert config.approvals == {}
+    assert config.approvals == Rules()
     assert any("GLASSLOOP_CONFIG_DIR" in warning for warning in config.warnings)
 
 

@@ -15,7 +15,7 @@ from types import TracebackType
 
 from tests.cli.terminal import WEATHER_TOOLS, environment, glassloop
 
-from glassloop.testing.server import ChatServer, Raw, calls, fails, says
+from glassloop.testing.server import ChatServer, Completion, Raw, Request, calls, fails, says
 
 
 def test_piped_lines_are_one_conversation(tmp_path: Path) -> None:
@@ -27,7 +27,11 @@ def test_piped_lines_are_one_conversation(tmp_path: Path) -> None:
     second = server.requests[1].body["messages"]
     assert [message["content"] for message in second] == ["I am Ada", "Hello Ada.", "what is \n6 times 7?"]
     for said in (
-        "3 model calls, tokens 27 in + 27 out",
+        "             last answer  this chat",
+        "model calls            2          3",
+        "tool calls             1          1",
+        "tokens in             18         27",
+        "cost             unknown    unknown",
         "you: I am Ada",
         "→ calculator(",
         "There is no /nope",
@@ -70,6 +74,97 @@ def test_a_failed_answer_leaves_the_conversation_open(tmp_path: Path) -> None:
     assert "no luck" in done.err
 
 
+def test_compact_sums_up_with_the_hint_and_nothing_is_lost(tmp_path: Path) -> None:
+    answers = [says(f"answer {number} " * 60) for number in range(4)]
+    script = [*answers, says("GOAL: four answers\nOPEN: nothing"), says("and on")]
+    lines = "/compact\none\ntwo\nthree\nfour\n/compact the numbers\n/save talk.json\nfive\nhistory\n"
+    with ChatServer(script) as server:
+        done = glassloop(
+            "chat", "-m", f"{server.base_url}#m", "--no-tools", folder=tmp_path, stdin=lines.encode()
+        )
+    assert done.code == 0
+    assert "Nothing has been said yet." in done.err
+    asked, after = (request.body["messages"] for request in server.requests[4:])
+    assert "tools" not in server.requests[4].body
+    assert "keep this: the numbers" in asked[-1]["content"]
+    assert "User: one\n\nAssistant: answer 0" in asked[-1]["content"]
+    assert [message["content"] for message in after if message["role"] == "user"][:2] == [
+        "one",
+        "Summary of the conversation so far (the messages that it stands for are no longer shown):\n\n"
+        "GOAL: four answers\nOPEN: nothing",
+    ]
+    assert after[-1]["content"] == "five"
+    assert not any("answer 0" in str(message["content"]) for message in after)
+    before, tokens = re.findall(r"history summarised: ([\d,]+) → ([\d,]+) tokens", done.err)[0]
+    assert int(tokens.replace(",", "")) < int(before.replace(",", ""))
+    assert "GOAL: four answers" not in done.out
+    assert len(json.loads((tmp_path / "talk.json").read_text())) == 8
+    assert "model: answer 0" in done.err
+
+
+def test_a_summary_that_cannot_be_had_leaves_the_conversation_as_it_is(tmp_path: Path) -> None:
+    script = [*(says(f"answer {number} " * 60) for number in range(4)), says(""), says("and on")]
+    lines = "one\ntwo\nthree\nfour\n/compact\nfive\n"
+    with ChatServer(script) as server:
+        done = glassloop("chat", "-m", f"{server.base_url}#m", folder=tmp_path, stdin=lines.encode())
+    assert (done.code, done.out.splitlines()[-1]) == (0, "and on")
+    assert "all stays as it is: it was empty" in done.err
+    assert len(server.requests[5].body["messages"]) == 9
+
+
+def test_a_long_chinese_chat_is_summed_up_in_chinese_and_goes_on_with_what_was_pinned(tmp_path: Path) -> None:
+    def answer(request: Request) -> Completion:
+        messages = request.body["messages"]
+        if "<transcript>" in str(messages[-1]["content"]):
+            return says("目标：聊天\n已完成：说了很多")
+        return Completion(
+            {"role": "assistant", "content": "今天天气很好，我们去公园散步吧。" * 60},
+            usage={"prompt_tokens": len(request.raw) // 4, "completion_tokens": 700, "total_tokens": 9},
+        )
+
+    lines = "你好\n/pin 一律用公制单位。\n" + "继续说。\n" * 8
+    with ChatServer(answer) as server:
+        arguments = ("chat", "-m", f"{server.base_url}#m", "--window", "size=4000", "--no-tools")
+        done = glassloop(*arguments, folder=tmp_path, stdin=lines.encode())
+    assert done.code == 0
+    assert "· history summarised: " in done.err
+    sums = [one.body["messages"] for one in server.requests if "<transcript>" in one.raw.decode()]
+    assert sums
+    assert "目标：" in sums[0][-1]["content"]
+    last = [message["content"] for message in server.requests[-1].body["messages"]]
+    assert last[0] == "你好"
+    assert "一律用公制单位。" in last
+    assert sum("到目前为止的对话摘要" in text for text in last) == 1
+    assert max(len(one.raw) for one in server.requests) < 4 * 4000
+
+
+def test_cached_tokens_and_reasoning_are_shown_and_a_price_nobody_knows_is_unknown(tmp_path: Path) -> None:
+    usage = {
+        "prompt_tokens": 1200,
+        "completion_tokens": 50,
+        "total_tokens": 1250,
+        "prompt_tokens_details": {"cached_tokens": 1000},
+        "completion_tokens_details": {"reasoning_tokens": 40},
+    }
+    message = {"role": "assistant", "content": "Yes.", "reasoning_content": "Let me see.\nIt is so."}
+    with ChatServer(
+        [Completion(message, usage=usage), Completion(message, usage={**usage, "cost": 0.25})]
+    ) as server:
+        lines = b"is it?\n/compact\n/pin\n/usage\n/reasoning\nreally?\n"
+        done = glassloop("chat", "-m", f"{server.base_url}#m", folder=tmp_path, stdin=lines)
+    assert done.out == "Yes.\nYes.\n"
+    assert "tokens 1,200 in (1,000 cached) + 50 out" in done.err
+    assert "There is nothing to summarise yet." in done.err
+    assert "/pin TEXT says it" in done.err
+    rows = [line.split() for line in done.err.splitlines()]
+    assert ["cached", "1,000", "1,000"] in rows
+    assert ["reasoning", "40", "40"] in rows
+    assert ["cost", "unknown", "unknown"] in rows
+    first, second = done.err.split("reasoning is shown from now on")
+    assert "Let me see." not in first
+    assert "Let me see.\nIt is so." in second
+
+
 SLOW = Raw(
     ['data: {"choices":[{"index":0,"delta":{"content":"慢 "}}]}\n\n'.encode()] * 600,
     headers={"content-type": "text/event-stream"},
@@ -86,9 +181,9 @@ main()
 class Screen:
     """The program on a pseudo terminal."""
 
-    def __init__(self, folder: Path, *arguments: str) -> None:
+    def __init__(self, folder: Path, *arguments: str, columns: int = 80) -> None:
         self._ours, theirs = pty.openpty()
-        env = environment(folder, {"COLUMNS": "80", "LINES": "24", "PROMPT_TOOLKIT_NO_CPR": "1"})
+        env = environment(folder, {"COLUMNS": str(columns), "LINES": "24", "PROMPT_TOOLKIT_NO_CPR": "1"})
         self.child = subprocess.Popen(
             [sys.executable, "-c", _ON_TERMINAL, *arguments],
             cwd=folder,
@@ -114,8 +209,13 @@ class Screen:
             self.child.wait()
         os.close(self._ours)
 
-    def wait_for(self, text: str) -> None:
-        """Read until `text` has come after what was waited for before, escape sequences left out."""
+    def wait_for(self, *texts: str) -> None:
+        """Read until these have come, one after the other and after what was waited for before."""
+        for text in texts:
+            self._wait_for(text)
+
+    def _wait_for(self, text: str) -> None:
+        """Escape sequences are left out."""
         until = time.monotonic() + 60
         while (found := self.seen.find(text, self._at)) < 0:
             assert time.monotonic() < until, self.seen[self._at :]
@@ -177,19 +277,19 @@ def test_on_a_terminal_a_person_is_asked_and_what_was_typed_before_is_no_answer(
     ):
         screen.wait_for("❯")
         screen.type("mail\ry\r")
-        screen.wait_for("or say why not:")
+        screen.wait_for("or say why not", "  ?")
         screen.type("wrong address\r")
         screen.wait_for("not sent")
         screen.wait_for("❯")
         screen.type("again\r")
-        screen.wait_for("or say why not:")
+        screen.wait_for("or say why not", "  ?")
         screen.type("y\r")
         screen.wait_for("慢 慢")
         screen.type("\x03")
         screen.wait_for("interrupted")
         screen.wait_for("❯")
         screen.type("once more\r")
-        screen.wait_for("or say why not:")
+        screen.wait_for("or say why not", "  ?")
         screen.type("\x03")
         screen.wait_for("interrupted")
         screen.wait_for("❯")
@@ -199,3 +299,13 @@ def test_on_a_terminal_a_person_is_asked_and_what_was_typed_before_is_no_answer(
     assert "wrong address" in told[1]
     assert told[3] == "sent to a\x1b[2K@b.c"
     assert "\\u001b[2K" in screen.seen
+
+
+def test_on_a_terminal_run_shows_markdown_and_with_v_the_reasoning(tmp_path: Path) -> None:
+    with (
+        ChatServer([says("Hallo **Welt**", reasoning="tja tja")]) as server,
+        Screen(tmp_path, "run", "-v", "-m", f"{server.base_url}#m", "hi") as screen,
+    ):
+        screen.wait_for("tja tja", "Hallo Welt")
+        assert screen.leave() == 0
+        assert "**" not in screen.seen

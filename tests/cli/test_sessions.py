@@ -16,12 +16,12 @@ import pytest
 from tests.cli.terminal import PROGRAM, Done, environment, glassloop, glassloop_here
 
 from glassloop import Agent
-from glassloop.cli.options import policy_of
 from glassloop.config import load
 from glassloop.sessions.journal import SqliteJournal
 from glassloop.sessions.store import Store
 from glassloop.testing.server import ChatServer, Completion, Request, calls, says
 from glassloop.tools.loading import load_tools
+from glassloop.tools.rules import rules
 from glassloop.tools.toolbox import Toolbox
 
 KEY = "gw-live-7f3a9c2e1b8d4f60"
@@ -256,7 +256,7 @@ def test_a_session_in_use_is_refused_by_the_name_of_its_process(place: Place) ->
 
 def test_a_call_that_waits_is_allowed_from_elsewhere_and_then_runs(place: Place) -> None:
     path = place.data / "sessions.db"
-    tools = Toolbox(load_tools(str(place.folder / "tools.py")), policy=policy_of({"send": "ask"}))
+    tools = Toolbox(load_tools(str(place.folder / "tools.py")), policy=rules(ask=["send"]))
     model = f"{place.server.base_url}#m"
     agent = Agent(model, tools=tools, journal=SqliteJournal(path), approve=lambda verdict: None)
     waiting = agent.run_sync("send it")

@@ -12,11 +12,15 @@ _COMMANDS = {
     "chat": "Talk with a model, with tools.",
     "sessions": "Find, name and export what was said.",
     "show": "See a session, round by round.",
+    "replay": "Play a session again, offline.",
     "approve": "Decide about calls that wait.",
     "demo": "See the loop at work; no key needed.",
     "tools": "List the tools, or check a tool file.",
+    "mcp": "Tools of MCP servers, and tools as one.",
+    "trust": "Look at what a folder brings along.",
     "models": "List the models of an endpoint.",
     "profile": "What is known of endpoints, and why.",
+    "doctor": "What can this endpoint really do?",
     "quirks": "Play what real endpoints get wrong.",
 }
 

@@ -2,55 +2,70 @@
 
 from __future__ import annotations
 
-import dataclasses
 import sys
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from glassloop.agent import Agent
 from glassloop.cli.asking import Asker
-from glassloop.cli.chat_commands import COMMANDS, Leave, run_command
+from glassloop.cli.chat_commands import COMMANDS, Leave, Say, SumUp, run_command
 from glassloop.cli.chat_prompt import Prompt, prompt_for
 from glassloop.cli.failures import ANSWERED, FAILED, exit_code_for, report
 from glassloop.cli.going_on import review_lines, say_whole
 from glassloop.cli.keeping import Keeping, unfinished
 from glassloop.cli.options import Options, agent_of
-from glassloop.cli.playing import play
+from glassloop.cli.playing import play_run
 from glassloop.cli.printing import Printer, say
+from glassloop.cli.reviewing import Reviewer
 from glassloop.cli.safe_text import one_line
 from glassloop.cli.screen import Line, counted
+from glassloop.cli.tally import Tally
 from glassloop.cli.wording import program
 from glassloop.config import Config, data_folder
-from glassloop.core.entries import Entry, Usage, User
+from glassloop.core.entries import Entry, Summary, User
 from glassloop.core.errors import GlassloopError
-from glassloop.core.events import Event
+from glassloop.core.events import Event, Finished
 from glassloop.core.journal import Session
-from glassloop.handles import Result
+from glassloop.handles import Result, Run
 
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from glassloop.cli.surroundings import Surroundings
     from glassloop.sessions.store import Store
+
+What = Say | SumUp | None
+"""What is asked of the model; None takes up a run that broke off."""
 
 UNFINISHED = Line("↻ the last run broke off; it goes on where it stood", "mend")
 
 
 class Chat:
-    """One conversation with its agent. `usage`, `cost` and `rounds` are of this program's time, `clear` or not."""
+    """One conversation with its agent. `tally` is of this program's time, `clear` or not; `last_tally` of an answer."""
 
     def __init__(
-        self, options: Options, config: Config, keeping: Keeping, session: Session | None, *, yes: bool
+        self,
+        options: Options,
+        config: Config,
+        keeping: Keeping,
+        session: Session | None,
+        around: Surroundings,
+        *,
+        yes: bool,
     ) -> None:
         self._options = options
+        self._config = config
+        self._around = around
         self._asker = Asker(yes=yes)
         self.keeping = keeping
-        self.agent: Agent[str] = agent_of(options, config, approve=self._asker, keeping=keeping)
+        self.agent = self._made()
         self.session: Session | None = None
         self.entries: tuple[Entry, ...] = ()
-        self.usage = Usage()
-        self.cost: float | None = 0.0
-        self.rounds = 0
+        self.tally = self.last_tally = Tally()
+        self.shows_reasoning = False
+        self._had_nothing = False
         self._last: Result[str] | None = None
         if session is not None:
             self.go_on_with(session)
@@ -60,7 +75,7 @@ class Chat:
         """The conversation in Chat Completions shape."""
         from glassloop.wire.history import messages_from_entries
 
-        return messages_from_entries(self.entries)
+        return messages_from_entries([one for one in self.entries if not isinstance(one, Summary)])
 
     @property
     def store(self) -> Store:
@@ -79,36 +94,62 @@ class Chat:
 
     def use_model(self, name: str) -> None:
         """Go on with another model. Raises `ConfigError` if there is no such, and stays with the old one."""
-        options = dataclasses.replace(self._options, model=name, base_url=None)
-        self.agent = agent_of(options, options.config(), approve=self._asker, keeping=self.keeping)
-        self._options = options
+        before = self._options, self._config
+        self._options = replace(self._options, model=name, base_url=None)
+        try:
+            self._config = self._options.config()
+            self.agent = self._made()
+        except GlassloopError:
+            self._options, self._config = before
+            raise
+
+    def _made(self) -> Agent[str]:
+        """The agent, with the tools that there are now."""
+        asker, keeping, around = self._asker, self.keeping, self._around
+        return agent_of(
+            self._options, self._config, approve=asker, review=Reviewer(), keeping=keeping, around=around
+        )
 
     def clear(self) -> None:
         """Forget what was said."""
         self.session = self._last = None
         self.entries = ()
 
-    async def answer(self, text: str | None, show: Callable[[Event], None]) -> BaseException | None:
-        """One question; None takes up a run that broke off. Gives what it failed with, if it did.
-
-        The conversation goes on either way.
-        """
+    async def answer(self, what: What, show: Callable[[Event], None]) -> BaseException | None:
+        """Ask that, and give what it failed with, if it did. The conversation goes on either way."""
+        tally = Tally()
 
         def shown(event: Event) -> None:
-            show(event)
+            nonlocal tally
+            tally = tally.saw(event)
+            show(_without_text(event) if isinstance(what, SumUp) else event)
             self._asker.saw(event)
 
-        result, error = await play(self.agent, text, shown, session=self.session)
+        if self._around.has_changed():
+            self.agent = self._made()
+        self._asker.show = show
+        result, error = await play_run(self._run(what), shown)
         self._last, self.session, self.entries = result, result.session, result.entries
-        self.usage += result.usage
-        self.rounds += result.rounds
-        self.cost = None if self.cost is None or result.cost is None else self.cost + result.cost
+        self._had_nothing = isinstance(what, SumUp) and error is None and not result.text
+        if not self._had_nothing:
+            self.last_tally = tally.ended(result)
+            self.tally = self.tally.plus(self.last_tally)
         return error
+
+    def _run(self, what: What) -> Run[str]:
+        if isinstance(what, SumUp):
+            return self.agent.compact(what.session, what.hint)
+        return self.agent.stream(what.message if what else None, session=self.session)
 
     def review(self) -> list[Line]:
         """What must be looked at before the conversation goes on."""
+        if self._had_nothing:
+            return [Line("There is nothing to summarise yet.", "quiet")]
         lines = review_lines(self._last, self.agent.tools.specs) if self._last else []
-        return [*lines, Line("  Look, then say what you found.", "mend")] if lines else []
+        if not lines or self.session is None:
+            return []
+        how = f"{program()} approve {self.session.id}"
+        return [*lines, Line(f"  Look, then say what you found, here or with: {how}", "mend")]
 
     def farewell(self) -> list[Line]:
         """How to come back to this conversation, if it is kept."""
@@ -123,10 +164,16 @@ class Chat:
 
 
 async def talk(
-    options: Options, config: Config, keeping: Keeping, session: Session | None, *, yes: bool
+    options: Options,
+    config: Config,
+    keeping: Keeping,
+    session: Session | None,
+    around: Surroundings,
+    *,
+    yes: bool,
 ) -> int:
     """Questions and answers until the person leaves. Piped in, the last answer decides the exit code."""
-    chat = Chat(options, config, keeping, session, yes=yes)
+    chat = Chat(options, config, keeping, session, around, yes=yes)
     words = [f"/{name}" for name, (_, what) in COMMANDS.items() if what]
     on_terminal = sys.stdin.isatty() and sys.stdout.isatty()
     prompt = prompt_for(_history_file() if on_terminal else None, words)
@@ -148,12 +195,10 @@ def _history_file() -> Any:
 
 
 async def _on_terminal(chat: Chat, prompt: Prompt) -> None:
-    from rich.console import Console
-    from rich.theme import Theme
-
+    from glassloop.cli.chat_screen import console as standard_output
     from glassloop.cli.chat_screen import print_lines
 
-    console = Console(highlight=False, theme=Theme({"markdown.code": "cyan"}))
+    console = standard_output()
     print_lines(console, _greeting(chat))
     await _take_up_on(console, chat)
     interrupts = 0
@@ -163,7 +208,7 @@ async def _on_terminal(chat: Chat, prompt: Prompt) -> None:
             text = await prompt.ask()
             interrupts = 0
             before = chat.session
-            lines = run_command(chat, text) if text.strip() else []
+            done = run_command(chat, text) if text.strip() else []
         except KeyboardInterrupt:
             interrupts += 1
             if interrupts > 1:
@@ -172,10 +217,11 @@ async def _on_terminal(chat: Chat, prompt: Prompt) -> None:
             continue
         except (EOFError, Leave):
             return
-        print_lines(console, lines or [])
-        if lines is None:
-            await _answer_on(console, chat, text)
-        elif chat.session is not before:
+        if not isinstance(done, list):
+            await _answer_on(console, chat, done)
+            continue
+        print_lines(console, done)
+        if chat.session is not before:
             await _take_up_on(console, chat)
 
 
@@ -187,12 +233,12 @@ async def _take_up_on(console: Console, chat: Chat) -> None:
         await _answer_on(console, chat, None)
 
 
-async def _answer_on(console: Console, chat: Chat, text: str | None) -> None:
+async def _answer_on(console: Console, chat: Chat, what: What) -> None:
     from glassloop.cli.chat_screen import ChatScreen, print_lines
 
-    screen = ChatScreen(console)
+    screen = ChatScreen(console, reasoning=chat.shows_reasoning)
     try:
-        error = await chat.answer(text, screen.show)
+        error = await chat.answer(what, screen.show)
     except GlassloopError as raised:
         error = raised
     finally:
@@ -212,23 +258,29 @@ async def _piped(chat: Chat, prompt: Prompt) -> int:
                 code = await _answer_piped(chat, None)
             text = await prompt.ask()
             before = chat.session
-            lines = run_command(chat, text) if text.strip() else []
-            for line in lines or ():
-                say(line)
-            if lines is None:
-                code = await _answer_piped(chat, text)
+            done = run_command(chat, text) if text.strip() else []
+            if not isinstance(done, list):
+                code = await _answer_piped(chat, done)
                 before = chat.session
+                continue
+            for line in done:
+                say(line)
     return code
 
 
-async def _answer_piped(chat: Chat, text: str | None) -> int:
-    error = await chat.answer(text, Printer(live=sys.stdout.isatty()).show)
+async def _answer_piped(chat: Chat, what: What) -> int:
+    error = await chat.answer(what, Printer(sys.stdout.isatty(), reasoning=chat.shows_reasoning).show)
     if error is not None:
         report(error)
     for line in chat.review():
         say(line)
     sys.stdout.flush()
     return FAILED if error else chat.exit_code
+
+
+def _without_text(event: Event) -> Event:
+    """The end of a run whose text is a summary: that is kept, and shown where one asks for the history."""
+    return replace(event, result=replace(event.result, text="")) if isinstance(event, Finished) else event
 
 
 def _greeting(chat: Chat) -> list[Line]:

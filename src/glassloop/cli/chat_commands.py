@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from glassloop.cli.safe_text import one_line, shortened, visible
-from glassloop.cli.screen import Line, Style, call_text, counted, tokens_text
-from glassloop.core.entries import Note, Reply, Summary, System, ToolResult, User
+from glassloop.cli.screen import Line, Style, call_text, counted
+from glassloop.cli.tally import usage_lines
+from glassloop.core.entries import Note, Reply, Summary, System, ToolResult, User, parts_of
 from glassloop.core.errors import ConfigError, SessionError
+from glassloop.core.journal import Session
 
 if TYPE_CHECKING:
     from glassloop.cli.chat import Chat
@@ -20,6 +23,21 @@ class Leave(Exception):
     """The person wants to leave."""
 
 
+@dataclass(frozen=True, slots=True)
+class Say:
+    """The model is to be told this."""
+
+    message: str | User
+
+
+@dataclass(frozen=True, slots=True)
+class SumUp:
+    """The model is to sum up the session; `hint`: what is to be kept above all."""
+
+    session: Session
+    hint: str
+
+
 BARE = frozenset({"quit", "exit", "q", "history", "clear"})
 """Commands that need no slash."""
 
@@ -27,12 +45,12 @@ BARE = frozenset({"quit", "exit", "q", "history", "clear"})
 NOTHING_SAID = Line("Nothing has been said yet.", "quiet")
 
 
-def run_command(chat: Chat, text: str) -> list[Line] | None:
-    """Do what a command says and give the lines that answer it; None if the text is no command."""
+def run_command(chat: Chat, text: str) -> list[Line] | Say | SumUp:
+    """Do what a command says: the lines that answer it, or what the model is to be asked. Other text is to be said."""
     word, _, argument = text.strip().partition(" ")
     name = word.removeprefix("/").lower()
     if not word.startswith("/") and not (name in BARE and not argument):
-        return None
+        return Say(text)
     if name not in COMMANDS:
         return [Line(f"There is no /{one_line(name)}. /help lists what there is.", "bad")]
     try:
@@ -42,7 +60,7 @@ def run_command(chat: Chat, text: str) -> list[Line] | None:
 
 
 def _help(chat: Chat, argument: str) -> list[Line]:
-    lines = [Line(f"{'/' + name:<10}{what}") for name, (_, what) in COMMANDS.items() if what]
+    lines = [Line(f"{'/' + name:<12}{what}") for name, (_, what) in COMMANDS.items() if what]
     keys = (
         "Alt-Enter, or \\ at the end of a line, begins a new line. Ctrl-C stops an answer; twice it leaves."
     )
@@ -67,11 +85,27 @@ def _model(chat: Chat, argument: str) -> list[Line]:
 
 
 def _usage(chat: Chat, argument: str) -> list[Line]:
-    facts = [counted(chat.rounds, "model call"), tokens_text(chat.usage) or "tokens not reported"]
-    facts += [f"{chat.usage.cached_tokens:,} of them cached"] if chat.usage.cached_tokens else []
-    facts += [f"{chat.usage.reasoning_tokens:,} for reasoning"] if chat.usage.reasoning_tokens else []
-    facts.append(f"${chat.cost:.4f}" if chat.cost is not None else "cost not reported")
-    return [Line(", ".join(facts))]
+    return usage_lines(chat.last_tally, chat.tally)
+
+
+def _compact(chat: Chat, argument: str) -> list[Line] | SumUp:
+    return SumUp(chat.session, argument) if chat.session is not None else [NOTHING_SAID]
+
+
+def _pin(chat: Chat, argument: str) -> list[Line] | Say:
+    """Said like anything else, and never left out."""
+    if not argument:
+        pinned = [one.text for one in chat.entries if isinstance(one, User) and one.pinned]
+        lines = [Line(f"· {shortened(one_line(text), 70)}") for text in pinned]
+        return lines or [
+            Line("/pin TEXT says it and keeps it word for word, however long this gets", "quiet")
+        ]
+    return Say(User(parts_of(argument), pinned=True))
+
+
+def _reasoning(chat: Chat, argument: str) -> list[Line]:
+    chat.shows_reasoning = argument != "off" if argument else not chat.shows_reasoning
+    return [Line(f"reasoning is {'shown' if chat.shows_reasoning else 'not shown'} from now on", "quiet")]
 
 
 def _clear(chat: Chat, argument: str) -> list[Line]:
@@ -198,7 +232,7 @@ def _name(chat: Chat, argument: str) -> list[Line]:
     return [Line(f"named {one_line(argument)}" if argument else "it has no name now", "good")]
 
 
-Action = Callable[["Chat", str], list[Line]]
+Action = Callable[["Chat", str], "list[Line] | Say | SumUp"]
 
 COMMANDS: Mapping[str, tuple[Action, str]] = {
     "help": (_help, "this list"),
@@ -212,7 +246,10 @@ COMMANDS: Mapping[str, tuple[Action, str]] = {
     "sessions": (_sessions, "the conversations of this folder"),
     "resume": (_resume, "go on with another one: /resume ID, name or words"),
     "name": (_name, "name this conversation: /name TEXT"),
-    "usage": (_usage, "tokens and cost so far"),
+    "usage": (_usage, "tokens, cost and time: of the last answer, and so far"),
+    "compact": (_compact, "have the model sum up what was said: /compact [what to keep]"),
+    "pin": (_pin, "say something that stays word for word: /pin TEXT"),
+    "reasoning": (_reasoning, "show the model's reasoning, or no more"),
     "save": (_save, "write the conversation to a file: /save FILE"),
     "quit": (_leave, "leave; so do exit, q and Ctrl-D"),
     "exit": (_leave, ""),

@@ -8,9 +8,11 @@ from rich.console import Console, Group, RenderableType
 from rich.live import Live
 from rich.spinner import Spinner
 from rich.text import Text
+from rich.theme import Theme
 
+from glassloop.cli.asking import ASK_USER
 from glassloop.cli.markdown import Block, blocks_of
-from glassloop.cli.safe_text import SafeStream, one_line, shortened, width_of
+from glassloop.cli.safe_text import SafeStream, one_line, shortened, visible, width_of
 from glassloop.cli.screen import Line, Screen, Style
 from glassloop.core.events import (
     ApprovalAsked,
@@ -20,6 +22,7 @@ from glassloop.core.events import (
     ModelStarted,
     ReasoningDelta,
     Retrying,
+    ReviewAsked,
     Switched,
     TextDelta,
     ToolStarted,
@@ -39,10 +42,15 @@ _THOUGHT = 400
 
 
 class ChatScreen:
-    """Shows the events of one answer. `close()` it when the answer is over, whatever it ended with."""
+    """Shows the events of one answer. `close()` it when the answer is over, whatever it ended with.
 
-    def __init__(self, console: Console) -> None:
+    `reasoning`: the model's reasoning is printed, dimmed; else only its newest words are seen while it thinks.
+    """
+
+    def __init__(self, console: Console, *, reasoning: bool = False) -> None:
         self._console = console
+        self._reasoning = reasoning
+        self._thinking = ""
         self._screen = Screen(console.width)
         self._safe = SafeStream()
         self._text = ""
@@ -55,13 +63,14 @@ class ChatScreen:
         """Show one event."""
         match event:
             case TextDelta():
-                self._thought = ""
+                self._end_thinking()
                 self._text += self._safe.feed(event.text)
                 self._print_finished()
                 self._draw()
                 return
             case ReasoningDelta():
                 self._thought = (self._thought + event.text)[-_THOUGHT:]
+                self._think(event.text)
                 self._draw()
                 return
             case Retrying() | Learned() | Switched() if event.discard:
@@ -94,11 +103,29 @@ class ChatScreen:
                 self._console.print(Block(block))
                 self._printed = True
 
+    def _think(self, text: str) -> None:
+        """Print the lines of the reasoning that are complete."""
+        if self._reasoning:
+            *lines, self._thinking = (self._thinking + text).split("\n")
+            self._print_thought(lines)
+
+    def _end_thinking(self) -> None:
+        self._print_thought([self._thinking])
+        self._thought = self._thinking = ""
+
+    def _print_thought(self, lines: Sequence[str]) -> None:
+        shown = [visible(line) for line in lines if line.strip()]
+        if shown:
+            self._stop()
+        for line in shown:
+            self._console.print(Text(line, "dim italic"))
+
     def _settle(self) -> None:
         """What is being drawn is complete: print it for good."""
+        self._end_thinking()
         blocks, rest = blocks_of(self._text + self._safe.end() + "\n")
         self._print([*blocks, rest])
-        self._text = self._thought = ""
+        self._text = ""
 
     def _take_back(self) -> None:
         self._safe.end()
@@ -112,9 +139,11 @@ class ChatScreen:
             case ModelStarted():
                 self._printed = False
                 self._status = "thinking"
+            case ToolStarted() if event.call.name == ASK_USER:
+                return  # the terminal is the question's now
             case ToolStarted():
                 self._status = f"{one_line(event.call.name)} is running"
-            case ApprovalAsked() | Finished():
+            case ApprovalAsked() | ReviewAsked() | Finished():
                 return
         self._draw()
 
@@ -140,6 +169,11 @@ class ChatScreen:
         room = max(4, self._console.width - 4)
         words = _end_of(one_line(thought), room) if thought.strip() else f"{self._status}…"
         return Spinner("dots", Text(shortened(words, room), "dim"))
+
+
+def console() -> Console:
+    """Standard output, as answers are shown on it."""
+    return Console(highlight=False, theme=Theme({"markdown.code": "cyan"}))
 
 
 def _end_of(text: str, columns: int) -> str:

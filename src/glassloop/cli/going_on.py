@@ -12,6 +12,7 @@ from glassloop.cli.failures import color_of
 from glassloop.cli.keeping import Keeping
 from glassloop.cli.printing import painted
 from glassloop.cli.screen import Line, call_text
+from glassloop.cli.wording import program
 from glassloop.core.entries import Entry, Reply, ToolCall, ToolResult
 from glassloop.core.tools import ToolSpec
 
@@ -32,7 +33,11 @@ def after_run(result: Result[Any], agent: Agent[Any], keeping: Keeping, command:
         return lines
     how = command.format(result.session.id)
     if lines:
-        return [*lines, Line(f'  Look, then tell the model: {how} "It was done."', "mend")]
+        return [
+            *lines,
+            Line(f"  Look, then say what became of it: {program()} approve {result.session.id}", "mend"),
+            Line(f"  and go on: {how}", "mend"),
+        ]
     if result.stop_reason in _BROKEN_OFF or sys.stderr.isatty():
         return [Line(f'· to go on: {how} "…"', "quiet")]
     return []

@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from glassloop.cli.printing import say_skipped
 from glassloop.config import Config, load, model_of
 from glassloop.core.errors import ConfigError
 from glassloop.core.limits import Limits
+from glassloop.core.window import Window
 
 if TYPE_CHECKING:
     from glassloop.agent import Agent
     from glassloop.cli.keeping import Keeping
+    from glassloop.cli.surroundings import Surroundings
+    from glassloop.hands import Review
     from glassloop.models.model import Model
     from glassloop.run import Approve
-    from glassloop.tools.approval import Policy
     from glassloop.tools.tool import Tool
 
 DEFAULT_TOOLS = ("calculator", "current_time", "weather")
@@ -33,16 +36,20 @@ class Options:
     base_url: str | None = None
     tools: tuple[str, ...] = ()
     no_tools: bool = False
+    no_project: bool = False
     notes: str | None = None
     system: str | None = None
     tool_mode: str | None = None
     no_stream: bool = False
     limits: tuple[tuple[str, Any], ...] = ()
+    window: tuple[tuple[str, Any], ...] = ()
     last: bool = False
     resume: str | None = None
     no_save: bool = False
     take_over: bool = False
     accept_changes: bool = False
+    root: str | None = None
+    accept_no_sandbox: bool = False
 
     def __post_init__(self) -> None:
         if self.last and self.resume is not None:
@@ -58,17 +65,23 @@ class Options:
     def config(self) -> Config:
         """The configuration with the command line's word on top."""
         config = load(model=self.model, base_url=self.base_url, tool_mode=self.tool_mode)
-        if not self.limits:
-            return config
-        return replace(config, limits=replace(config.limits, **dict(self.limits)))
+        return replace(
+            config,
+            limits=replace(config.limits, **dict(self.limits)),
+            window=replace(config.window, **dict(self.window)),
+            files_root=self.root or config.files_root,
+            accept_no_sandbox=self.accept_no_sandbox or config.accept_no_sandbox,
+        )
 
     def spelled(self) -> str:
         """The options that make the agent, as they were typed, for a command that goes on with the same agent."""
         words = [*_word("-m", self.model), *_word("--base-url", self.base_url)]
         for tool in self.tools:
             words += _word("-T", tool)
-        words += [*_word("--notes", self.notes), *_word("--system", self.system)]
+        words += [*_word("--notes", self.notes), *_word("--system", self.system), *_word("--root", self.root)]
+        words += ["--i-accept-no-sandbox"] if self.accept_no_sandbox else []
         words += ["--no-tools"] if self.no_tools else []
+        words += ["--no-project"] if self.no_project else []
         return "".join(f" {shlex.quote(word)}" for word in words)
 
 
@@ -109,6 +122,28 @@ def _checked(name: str, said: str) -> Any:
     number: Any = int(plain) if name in _WHOLE_LIMITS else float(plain)
     Limits(**{name: number})
     return number
+
+
+_WINDOW: dict[str, Callable[[str], Any]] = {"size": int, "keep_last": int, "share": float, "policy": str}
+
+
+def _window_of(
+    ctx: click.Context, parameter: click.Parameter, values: tuple[str, ...]
+) -> tuple[tuple[str, Any], ...]:
+    """`size=32768`, each as a pair of the field's name and its value."""
+    try:
+        return tuple(_window_field(value) for value in values)
+    except (ConfigError, ValueError) as error:
+        raise click.BadParameter(str(error), ctx, parameter) from error
+
+
+def _window_field(text: str) -> tuple[str, Any]:
+    name, _, said = (part.strip().lower() for part in text.partition("="))
+    if name not in _WINDOW:
+        raise ConfigError(f"{text!r}: write NAME=VALUE, NAME one of {', '.join(_WINDOW)}.")
+    value = _WINDOW[name](said)
+    Window(**{name: value})
+    return name, value
 
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -167,7 +202,19 @@ def agent_options(command: Command) -> Command:
                 help="A ready-made tool by name, or a Python file whose functions are tools. May be repeated.",
             ),
             click.option("--notes", metavar="FOLDER", help="Let the model search the notes in this folder."),
+            click.option(
+                "--root",
+                metavar="FOLDER",
+                help="The folder that file, shell and Python tools work in (this one).",
+            ),
+            click.option(
+                "--i-accept-no-sandbox",
+                "accept_no_sandbox",
+                is_flag=True,
+                help="Let tools run programs unconfined where no sandbox works. Each approval says so.",
+            ),
             click.option("--no-tools", is_flag=True, help="Give the model no tools."),
+            click.option("--no-project", is_flag=True, help="Leave AGENTS.md, skills and MCP servers alone."),
             click.option("--system", metavar="TEXT", help="Instructions for the model."),
             click.option(
                 "--tool-mode",
@@ -183,6 +230,13 @@ def agent_options(command: Command) -> Command:
                 multiple=True,
                 help="Stop at rounds, calls, tokens, cost (US dollars) or seconds, as in rounds=40. May be repeated.",
             ),
+            click.option(
+                "--window",
+                metavar="NAME=VALUE",
+                callback=_window_of,
+                multiple=True,
+                help="What is done when history gets long: policy=trim, size=32768 (tokens), share=0.8, keep_last=4.",
+            ),
         ]
     ):
         command = option(command)
@@ -193,54 +247,67 @@ def tools_of(options: Options, config: Config) -> list[Tool]:
     """The tools that -T and the configuration name, or the default ones; none with --no-tools."""
     if options.no_tools:
         return []
-    from glassloop.tools.loading import load_tools
+    from glassloop.cli.tooling import settings_of
+    from glassloop.tools.loading import look_up
 
     named = config.tools + options.tools or DEFAULT_TOOLS
-    settings = {"notes_folder": options.notes or config.notes_folder}
+    settings = settings_of(config, options.notes)
     chosen = dict.fromkeys((*named, *(["search_notes"] if options.notes else [])))
-    tools = [tool for name in chosen for tool in load_tools(name, settings)]
+    loaded = [look_up(name, settings) for name in chosen]
+    for one in loaded:
+        say_skipped(one.skipped)
+    tools = [tool for one in loaded for tool in one.tools]
     return list({(tool.name, tool.hash): tool for tool in tools}.values())  # "basics" and "weather" share one
 
 
 def agent_of(
-    options: Options, config: Config, *, approve: Approve | None, keeping: Keeping | None = None
+    options: Options,
+    config: Config,
+    *,
+    approve: Approve | None,
+    review: Review | None = None,
+    keeping: Keeping | None = None,
+    around: Surroundings | None = None,
 ) -> Agent[str]:
-    """The agent. `approve` is asked where a rule says so; `keeping` is where its sessions go (memory).
+    """The agent. `approve` is asked where a rule says so, `review` about calls that a crash left in doubt;
+    `keeping` is where its sessions go (memory), and `around` what the folder brings along (nothing).
 
     Raises `ConfigError` and `ToolDefinitionError`.
     """
     from glassloop.agent import Agent
-    from glassloop.tools.toolbox import Toolbox
+    from glassloop.cli.tooling import toolbox_of
 
+    said = options.system or config.instructions
     return Agent(
         connected(options, config),
-        instructions=options.system or config.instructions or "",
-        tools=Toolbox(tools_of(options, config), policy=policy_of(config.approvals)),
+        instructions="\n\n".join(filter(None, (said, around.instructions if around else ""))),
+        tools=toolbox_of(
+            [*tools_of(options, config), *(around.all_tools() if around else ())], config, approve
+        ),
         settings=config.settings,
         limits=config.limits,
+        window=config.window,
         approve=approve,
+        review=review,
         journal=keeping.journal if keeping else None,
         recorder=keeping.recorder if keeping else None,
     )
 
 
+def surroundings(options: Options, config: Config) -> Surroundings:
+    """What the folder brings along, as far as it is trusted and wanted. It goes with the command.
+
+    Raises `ConfigError`.
+    """
+    from glassloop.cli.surroundings import Surroundings, surroundings_of
+
+    if options.no_project:
+        return Surroundings()
+    made = surroundings_of(config, with_tools=not options.no_tools)
+    click.get_current_context().call_on_close(made.close)
+    return made
+
+
 def connected(options: Options, config: Config) -> Model:
     """The configured model."""
     return model_of(config, **({"stream": False} if options.no_stream else {}))
-
-
-def policy_of(rules: Mapping[str, str]) -> Policy:
-    """The rules by tool name; where there is none, what is usual for the tool."""
-    from glassloop.tools.approval import Ruling, by_tool_and_origin
-
-    def policy(tool: Tool, arguments: Mapping[str, Any]) -> Ruling:
-        match rules.get(tool.name):
-            case "allow":
-                return Ruling("allow")
-            case "ask":
-                return Ruling("ask", "your configuration says so")
-            case "deny":
-                return Ruling("deny", "the configuration denies it")
-        return by_tool_and_origin(tool, arguments)
-
-    return policy

@@ -9,21 +9,33 @@ from contextlib import contextmanager
 from typing import Any
 
 from glassloop.agent import Agent
+from glassloop.core.entries import User
 from glassloop.core.errors import GlassloopError
 from glassloop.core.events import Event, Finished
 from glassloop.core.journal import Session
-from glassloop.handles import Result
+from glassloop.handles import Result, Run
 
 
 async def play(
-    agent: Agent[str], text: str | None, show: Callable[[Event], None], *, session: Session | None = None
+    agent: Agent[str],
+    text: str | User | None,
+    show: Callable[[Event], None],
+    *,
+    session: Session | None = None,
 ) -> tuple[Result[str], BaseException | None]:
     """Run to the end, showing each event. Gives the result and what the run failed with, if it did.
 
     `text` None takes up the session's unfinished run. Ctrl-C cancels the run, which then ends in order; a
     second Ctrl-C raises `KeyboardInterrupt`.
     """
-    async with agent.stream(text, session=session) as run:
+    return await play_run(agent.stream(text, session=session), show)
+
+
+async def play_run(
+    running: Run[str], show: Callable[[Event], None]
+) -> tuple[Result[str], BaseException | None]:
+    """The same for a run that has been made."""
+    async with running as run:
         with on_interrupt(run.cancel):
             error: BaseException | None = None
             try:

@@ -73,15 +73,19 @@ class JsonPrinter:
         """Write the event and let it go at once, so that a reader sees it as it happens."""
         print(json_line(event), flush=True)
 
+    def close(self) -> None:
+        """Nothing is held back."""
+
 
 @dataclass(slots=True)
 class Printer:
     """The answer on stdout, the rest on stderr. `live`: show the answer's text as it comes.
 
-    Not `live`, only the final text is written, once it is complete.
+    Not `live`, only the final text is written, once it is complete. `reasoning`: show that too, in any case.
     """
 
     live: bool
+    reasoning: bool = False
     screen: Screen = field(
         default_factory=lambda: Screen(width_of_terminal(sys.stderr), wraps=sys.stderr.isatty())
     )
@@ -95,7 +99,7 @@ class Printer:
             case TextDelta() if self.live:
                 self._more(event.text, sys.stdout)
                 return
-            case ReasoningDelta() if self.live:
+            case ReasoningDelta() if self.live or self.reasoning:
                 self._more(event.text, sys.stderr)
                 return
             case TextDelta() | ReasoningDelta():
@@ -109,6 +113,10 @@ class Printer:
             say(line)
         if not isinstance(event, Finished):
             self._shown = self._shown if _keeps_text(event) else ""
+
+    def close(self) -> None:
+        """End what is still being shown."""
+        self._close()
 
     def _more(self, text: str, where: IO[str]) -> None:
         if self._open is not where:

@@ -11,6 +11,7 @@ from glassloop.cli.safe_text import one_line, shortened, visible, width_of, wrap
 from glassloop.cli.wording import in_terminal_words
 from glassloop.core.entries import Mend, ToolCall, ToolResult, Usage
 from glassloop.core.events import (
+    Compacted,
     Event,
     Finished,
     Learned,
@@ -159,6 +160,9 @@ def event_lines(event: Event) -> list[Line]:
             return [Line(f"✎ told the model: {one_line(event.note.text)}", "quiet")]
         case Received():
             return [Line(f"✎ delivered: {one_line(event.message.text)}", "quiet")]
+        case Compacted():
+            what = {"summary": "summarised", "trim": "shortened"}[event.how]
+            return [Line(f"· history {what}: {event.before:,} → {event.after:,} tokens", "mend")]
         case Warned():
             return [Line(f"! {one_line(event.text)}", "mend")]
     return []
@@ -219,8 +223,9 @@ def _lines_of(text: str) -> Sequence[str]:
 
 
 def tokens_text(usage: Usage) -> str:
-    """Tokens in words, or nothing where the endpoint reported none."""
-    parts = [(usage.prompt_tokens, "in"), (usage.completion_tokens, "out")]
+    """Tokens in words, or nothing where the endpoint reported none; and how many it had in its cache."""
+    cached = f" ({usage.cached_tokens:,} cached)" if usage.cached_tokens else ""
+    parts = [(usage.prompt_tokens, f"in{cached}"), (usage.completion_tokens, "out")]
     said = [f"{count:,} {word}" for count, word in parts if count is not None]
     if said:
         return "tokens " + " + ".join(said)

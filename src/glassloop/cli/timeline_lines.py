@@ -9,8 +9,9 @@ from glassloop.cli.safe_text import one_line, shortened, visible
 from glassloop.cli.screen import Line, call_text, counted, mend_line, result_lines, tokens_text
 from glassloop.core.entries import Note, Reply, Summary, System, ToolResult, User
 from glassloop.core.journal import Cancelled, ModelFailed
+from glassloop.core.resolving import Resolution
 from glassloop.core.tools import Decision, Verdict
-from glassloop.sessions.markdown import about, when
+from glassloop.sessions.markdown import about, resolved, when
 from glassloop.sessions.timeline import RunInfo, Step, Timeline
 from glassloop.sessions.wire_log import Exchange
 
@@ -130,6 +131,8 @@ def _step_lines(step: Step, width: int, *, whole: bool) -> list[Line]:
             reason = f": {one_line(decision.reason)}" if decision.reason else ""
             by = f" by {one_line(decision.by)}" if decision.by else ""
             return [Line(f"  {'allowed' if decision.allowed else 'not allowed'}{by}{reason}", "quiet")]
+        case Resolution() as resolution:
+            return [Line(f"  {one_line(resolved(resolution))}", "quiet")]
         case Note(text=text) | Summary(text=text):
             return [Line(f"✎ told the model: {visible(text) if whole else one_line(text)}", "quiet")]
         case ModelFailed(message=message):

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
+from glassloop.config import allowed
 from glassloop.config.keys import (
     BASE_URL,
     GENERAL,
@@ -26,12 +27,22 @@ from glassloop.config.keys import (
     find,
     secrets_in,
 )
-from glassloop.config.sources import FILE_NAME, Source, find_project_file, read_dotenv, read_toml
+from glassloop.config.sources import (
+    FILE_NAME,
+    OWN_FIELDS,
+    RULE_LISTS,
+    Source,
+    find_project_file,
+    read_dotenv,
+    read_toml,
+)
 from glassloop.core.entries import JSON
 from glassloop.core.errors import ConfigError
 from glassloop.core.limits import Limits
+from glassloop.core.window import Window
 from glassloop.models.model import Model
 from glassloop.models.providers import ALIASES, PROVIDERS
+from glassloop.tools.rules import Rules
 
 __all__ = ["Config", "data_folder", "load", "local_addresses", "model_of", "user_folder"]
 
@@ -44,7 +55,11 @@ class Config:
 
     `model` is its name at the endpoint; None if nothing was set. `provider` is the provider that it belongs
     to, if a known one. `base_url` is where it is asked if not at the provider's own address. `key` is the key that
-    may go there. `approvals` are rules by tool name. `sources` says for each value where it came from, and
+    may go there. `approvals` are rules on tool calls, those that were allowed for good in this folder included.
+    `files_root` is the folder that the file tools see; `accept_no_sandbox`: programs may run unconfined where nothing
+    can confine them. `web_allow`, `web_proxy` and `web_secrets` are what the web tools may do beyond public pages, as
+    `tools/builtin/web_options` reads it. `mcp_servers` are the `[mcp.servers]` of the user's files, by file.
+    `sources` says for each value where it came from, and
     `warnings` what was left out and why. `keys` are the providers that a key was found for, and where. `secrets` are
     the values of all variables that hold keys, tokens and passwords: what nothing may ever write down.
     """
@@ -60,7 +75,14 @@ class Config:
     notes_folder: str = "notes"
     settings: Mapping[str, JSON] = field(default_factory=dict)
     limits: Limits = field(default_factory=Limits)
-    approvals: Mapping[str, str] = field(default_factory=dict)
+    window: Window = field(default_factory=Window)
+    approvals: Rules = field(default_factory=Rules)
+    files_root: str = "."
+    mcp_servers: Mapping[str, Mapping[str, JSON]] = field(default_factory=dict, repr=False)
+    accept_no_sandbox: bool = False
+    web_allow: str = ""
+    web_proxy: str = field(default="", repr=False)
+    web_secrets: str = ""
     keys: Mapping[str, str] = field(default_factory=dict)
     sources: Mapping[str, str] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
@@ -86,22 +108,38 @@ def load(
     _check_key(connection.key)
     tools, tool_warnings = _tools(sources)
     rules, rule_warnings = _rules(sources)
+    rules["allow"] += allowed.allowed_in(user_folder(environ) / allowed.FILE_NAME, folder)
+    root, root_warnings = _files_root(sources)
+    own = _own(sources)
+    servers, server_warnings = _mcp_servers(sources)
     return Config(
         model=connection.name,
         provider=connection.provider,
         base_url=_base_url(connection, slots),
         key=connection.key.value if connection.key else None,
-        secrets=secrets_in(sources, [variable for slot in slots.values() for variable in slot.key_variables]),
+        secrets=secrets_in(sources, _secret_variables(slots, own.get("web_secrets", ""))),
         instructions=_field(sources, "instructions"),
         tool_mode=tool_mode or _field(sources, "tool_mode") or "auto",
         tools=tools,
         notes_folder=_field(sources, "notes_folder") or "notes",
         settings=_merged(sources, "settings"),
         limits=_limits(sources),
-        approvals=rules,
+        window=Window(**_merged(sources, "window")),
+        approvals=Rules(**{name: tuple(dict.fromkeys(texts)) for name, texts in rules.items()}),
+        files_root=root,
+        mcp_servers=servers,
+        **own,
         keys={name: str(key) for name, slot in slots.items() if (key := find(sources, slot.key_variables))},
         sources=_origins(sources, connection),
-        warnings=(*_file_warnings(sources), *connection.warnings, *tool_warnings, *rule_warnings),
+        warnings=(
+            *_file_warnings(sources),
+            *connection.warnings,
+            *tool_warnings,
+            *rule_warnings,
+            *root_warnings,
+            *_own_warnings(sources),
+            *server_warnings,
+        ),
     )
 
 
@@ -295,20 +333,68 @@ def _limits(sources: Sequence[Source]) -> Limits:
     return Limits(**chosen)
 
 
-def _rules(sources: Sequence[Source]) -> tuple[dict[str, str], list[str]]:
-    """Approval rules by tool. A project may say `ask` or `deny`, and never loosens what the user says."""
-    rules: dict[str, str] = {}
+def _rules(sources: Sequence[Source]) -> tuple[dict[str, tuple[str, ...]], list[str]]:
+    """Approval rules by what they say. A project may only ask and deny: its rules come on top of the user's."""
+    rules: dict[str, tuple[str, ...]] = dict.fromkeys(RULE_LISTS, ())
     warnings = []
-    strictness = ("allow", "ask", "deny")
-    for source in reversed(sources):
-        for tool, rule in source.fields.get("approvals", {}).items():
-            if source.trusted or strictness.index(rule) > strictness.index(rules.get(tool, "allow")):
-                rules[tool] = rule
-            elif rule == "allow":
-                warnings.append(
-                    f'{source.name}: approvals.{tool} = "allow" is left out; only your own file may allow.'
-                )
+    for source in sources:
+        for name, said in source.fields.get("approvals", {}).items():
+            says, texts = (name, tuple(said)) if name in RULE_LISTS else (said, (name,))
+            if source.trusted or says in ("ask", "deny"):
+                rules[says] += texts
+            else:
+                shown = f'approvals.{name} = "allow"' if says == said else f"approvals.{name}"
+                warnings.append(f"{source.name}: {shown} is left out; only your own file may allow.")
     return rules, warnings
+
+
+def _files_root(sources: Sequence[Source]) -> tuple[str, list[str]]:
+    """The folder that the file tools see. A project may name one inside its own folder, and no other."""
+    source = next((source for source in sources if "files_root" in source.fields), None)
+    if source is None:
+        return ".", []
+    root: str = source.fields["files_root"]
+    if source.trusted:
+        return root, []
+    home = Path(source.name).parent.resolve()
+    if (home / Path(root).expanduser()).resolve().is_relative_to(home):
+        return str(home / root), []
+    return ".", [f"{source.name}: files_root = {root!r} is left out: it leads out of the project."]
+
+
+def _mcp_servers(sources: Sequence[Source]) -> tuple[dict[str, Mapping[str, JSON]], list[str]]:
+    """The user's MCP servers. A project has a file of its own for them, which must be trusted."""
+    said = [source for source in sources if source.fields.get("mcp")]
+    return {one.name: one.fields["mcp"].get("servers", {}) for one in said if one.trusted}, [
+        f"{one.name}: mcp.servers is left out; a project's servers belong into .mcp.json (glassloop trust)."
+        for one in said
+        if not one.trusted
+    ]
+
+
+def _own(sources: Sequence[Source]) -> dict[str, Any]:
+    """The fields that only the user's own file may set, as far as it does."""
+    return {
+        name: source.fields[name]
+        for source in sources
+        for name in OWN_FIELDS
+        if source.trusted and name in source.fields
+    }
+
+
+def _secret_variables(slots: Mapping[str, Slot], web_secrets: str) -> list[str]:
+    """Variables whose values nothing may ever write down, whatever their names look like."""
+    named = [entry.partition("=")[0].strip() for entry in web_secrets.split(",")]
+    return [*named, *(variable for slot in slots.values() for variable in slot.key_variables)]
+
+
+def _own_warnings(sources: Sequence[Source]) -> list[str]:
+    return [
+        f"{source.name}: {name} is left out; only your own file may set it."
+        for source in sources
+        for name in OWN_FIELDS
+        if not source.trusted and source.fields.get(name)
+    ]
 
 
 def _tools(sources: Sequence[Source]) -> tuple[tuple[str, ...], list[str]]:
@@ -332,7 +418,11 @@ def _origins(sources: Sequence[Source], connection: Connection) -> dict[str, str
     found = {"model": connection.model, "base_url": connection.url, "key": connection.key}
     origins = {name: str(one) for name, one in found.items() if one}
     for one in fields(Config):
-        named = [source.name for source in sources if one.name in source.fields]
+        named = [
+            source.name
+            for source in sources
+            if one.name in source.fields and (source.trusted or one.name not in OWN_FIELDS)
+        ]
         if named:
             origins[one.name] = ", ".join(named)
     return origins

@@ -14,10 +14,13 @@ from typing import Any
 from glassloop.core.entries import JSON
 from glassloop.core.errors import ConfigError
 from glassloop.core.limits import Limits
+from glassloop.core.window import Window
 
 FILE_NAME = "glassloop.toml"
 TOOL_MODES = ("auto", "native", "text")
 RULES = ("allow", "ask", "deny")
+OWN_FIELDS = ("accept_no_sandbox", "web_allow", "web_proxy", "web_secrets")
+"""What only the user's own file may set: it widens what tools reach, and a project's file came with a folder."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,6 +178,40 @@ def _limits(value: Any, file: str, at: str) -> None:
         raise ConfigError(f"{file}: {error}") from error
 
 
+RULE_LISTS = ("allow", "ask", "deny", "allow_after_untrusted")
+
+
+def _approvals(value: Any, file: str, at: str) -> None:
+    """Lists of rules by what they say; and, shorter, `tool = "allow"`."""
+    from glassloop.tools.rules import rule
+
+    _is_table(value, file, at)
+    for name, said in value.items():
+        if name not in RULE_LISTS:
+            _one_of(*RULES)(said, file, f"{at}.{name}")
+        elif not isinstance(said, list) or not all(isinstance(one, str) for one in said):
+            example = '["read_file", "shell: git status"]'
+            raise ConfigError(
+                f"{file}: `{at}.{name}` must be a list of rules, such as {example}, not {_shown(said)}"
+            )
+        for text in said if isinstance(said, list) else [name]:
+            try:
+                rule(text)
+            except ValueError as error:
+                raise ConfigError(f"{file}: `{at}.{name}`: {error}") from error
+
+
+def _window(value: Any, file: str, at: str) -> None:
+    _table(
+        dict.fromkeys(("keep_last", "size"), _is(int, "a whole number"))
+        | {"policy": _is(str, "text in quotes"), "share": _is((int, float), "a number")}
+    )(value, file, at)
+    try:
+        Window(**value)
+    except ConfigError as error:
+        raise ConfigError(f"{file}: {error}") from error
+
+
 _text = _is(str, "text in quotes")
 _is_table = _is(dict, "a table")
 _FIELDS: Mapping[str, Check] = {
@@ -187,7 +224,14 @@ _FIELDS: Mapping[str, Check] = {
     "notes_folder": _text,
     "settings": _is_table,
     "limits": _limits,
-    "approvals": _table_of(_one_of(*RULES)),
+    "window": _window,
+    "approvals": _approvals,
+    "files_root": _text,
+    "mcp": _table({"servers": _table_of(_is_table)}),
+    "accept_no_sandbox": _is(bool, "true or false"),
+    "web_allow": _text,
+    "web_proxy": _text,
+    "web_secrets": _text,
     "providers": _table_of(_table({"base_url": _text, "api_key": _text})),
 }
 

@@ -2,21 +2,31 @@
 
 from __future__ import annotations
 
+import getpass
+import os
 import sys
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING, TypeVar
 
 import click
 
 from glassloop.cli.failures import ANSWERED
 from glassloop.cli.keeping import found, open_store
 from glassloop.cli.printing import say
+from glassloop.cli.reviewing import answer_from, choices
 from glassloop.cli.safe_text import one_line, visible
-from glassloop.cli.screen import Line
+from glassloop.cli.screen import Line, call_text
 from glassloop.cli.tables import print_table
 from glassloop.cli.wording import program
+from glassloop.core.resolving import Answer, Done, GiveUp, Retry
 
 if TYPE_CHECKING:
     from glassloop.sessions.approvals import Question
+    from glassloop.sessions.doubts import Doubt
+    from glassloop.sessions.store import Store
+
+    Waiting = TypeVar("Waiting", Question, Doubt)
 
 
 @click.command()
@@ -24,33 +34,119 @@ if TYPE_CHECKING:
 @click.option("--yes", "answer", flag_value="yes", help="Allow every call that waits.")
 @click.option("--no", "answer", flag_value="no", help="Allow none.")
 @click.option("--reason", metavar="TEXT", default="", help="What the model is told of a no.")
-def command(session: str | None, answer: str | None, reason: str) -> int:
+@click.option("--done", metavar="RESULT", help="A call in doubt took effect, and this is its result.")
+@click.option(
+    "--retry", "outcome", flag_value="retry", help="A call in doubt did not take effect: run it again."
+)
+@click.option("--give-up", "outcome", flag_value="give-up", help="Nobody knows: the model is told so.")
+@click.option("--call", "call_id", metavar="ID", help="Only this one of the calls that wait.")
+def command(
+    session: str | None,
+    *,
+    answer: str | None,
+    reason: str,
+    done: str | None,
+    outcome: str | None,
+    call_id: str | None,
+) -> int:
     """Decide about the tool calls that wait in SESSION; without one, list all that wait.
 
-    The run goes on when its session is continued, with what was decided here.
+    A call waits because it needs a person's word, or because the program died while it ran and nobody knows
+    whether it took effect. The run goes on when its session is continued, with what was decided here.
+
+    \b
+      glassloop approve
+      glassloop approve 3f2a --yes
+      glassloop approve 3f2a --done "sent, receipt 4711"
     """
+    if done is not None and outcome is not None:
+        raise click.UsageError("Give one of --done, --retry and --give-up.")
     store = open_store()
-    waiting = store.questions()
     if session is None:
-        return _list(waiting)
+        return _list(store)
     session_id = found(store, session)
-    for question in (one for one in waiting if one.session_id == session_id):
-        say(Line(f"? {visible(question.shown)}", "mend"))
-        allowed = answer == "yes" if answer else _asked()
-        store.answer(question, allowed=allowed, by="glassloop approve", reason=reason)
-        say(Line("  allowed" if allowed else "  not allowed", "quiet"))
+    questions = _chosen(store.questions(), session_id, call_id)
+    doubts = _chosen(store.doubts(), session_id, call_id)
+    if call_id is not None and not questions and not doubts:
+        raise click.UsageError(f"No call {call_id!r} waits in session {session_id}.")
+    if done is not None and len(doubts) > 1:
+        ids = ", ".join(one.call_id for one in doubts)
+        raise click.UsageError(f"Several calls are in doubt: say which with --call, one of {ids}.")
+    said = Done(done, _who()) if done is not None else _OUTCOMES[outcome](_who()) if outcome else None
+    by_option = said is not None or answer is not None
+    for question in questions:
+        if answer or not by_option:
+            _decide(store, question, answer, reason)
+    for doubt in doubts:
+        if said or not by_option:
+            _resolve(store, doubt, said)
     say(Line(f"· to go on: {program()} run -r {session_id}", "quiet"))
     return ANSWERED
 
 
-def _list(waiting: list[Question]) -> int:
-    if not waiting:
+_OUTCOMES: dict[str, Callable[[str], Answer]] = {"retry": Retry, "give-up": GiveUp}
+
+
+def _chosen(waiting: Sequence[Waiting], session_id: str, call_id: str | None) -> list[Waiting]:
+    return [one for one in waiting if one.session_id == session_id and call_id in (None, one.call_id)]
+
+
+def _who() -> str:
+    """Whoever sits here, for the record."""
+    with suppress(KeyError, OSError):  # no such user, as in some containers
+        return f"{getpass.getuser()}, glassloop approve"
+    return f"user {os.getuid()}, glassloop approve"
+
+
+def _decide(store: Store, question: Question, answer: str | None, reason: str) -> None:
+    say(Line(f"? {visible(question.shown)}", "mend"))
+    allowed = answer == "yes" if answer else _allowed()
+    store.answer(question, allowed=allowed, by=_who(), reason=reason)
+    say(Line("  allowed" if allowed else "  not allowed", "quiet"))
+
+
+def _resolve(store: Store, doubt: Doubt, said: Answer | None) -> None:
+    say(Line("? started before the interruption, and nobody knows whether it took effect:", "mend"))
+    say(Line(f"  {call_text(doubt.name, doubt.arguments)}", "mend"))
+    answer = said or _asked_about(doubt)
+    if answer is None:
+        say(Line("  left as it is", "quiet"))
+        return
+    store.resolve_doubt(doubt, answer)
+    say(Line(f"  {_RESOLVED[type(answer)]}", "quiet"))
+
+
+_RESOLVED = {Done: "done", Retry: "to be run again", GiveUp: "given up: the model will be told"}
+
+
+def _list(store: Store) -> int:
+    rows = [(one.session_id, one.call_id, one_line(one.shown)) for one in store.questions()]
+    rows += [
+        (one.session_id, one.call_id, f"in doubt: {one_line(call_text(one.name, one.arguments))}")
+        for one in store.doubts()
+    ]
+    if not rows:
         say(Line("Nothing waits.", "quiet"))
-    print_table(["session", "call"], [(one.session_id, one_line(one.shown)) for one in waiting])
+    print_table(["session", "call", "what waits"], rows)
     return ANSWERED
 
 
-def _asked() -> bool:
-    if not sys.stdin.isatty():
-        raise click.UsageError("Nobody can be asked here: say --yes or --no.")
+def _allowed() -> bool:
+    _refuse_without_terminal("--yes or --no")
     return click.confirm("  May this run?", default=False, err=True)
+
+
+def _asked_about(doubt: Doubt) -> Answer | None:
+    _refuse_without_terminal("--done RESULT, --retry or --give-up")
+    while True:
+        said = click.prompt(choices(repeatable=doubt.repeatable), default="later", err=True, prompt_suffix="")
+        if said.strip().lower() in ("l", "later"):
+            return None
+        answer = answer_from(said, _who(), repeatable=doubt.repeatable)
+        if answer is not None:
+            return answer
+
+
+def _refuse_without_terminal(options: str) -> None:
+    if not sys.stdin.isatty():
+        raise click.UsageError(f"Nobody can be asked here: say {options}.")

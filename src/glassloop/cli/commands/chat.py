@@ -6,7 +6,7 @@ import click
 
 from glassloop.cli.keeping import keeping_of
 from glassloop.cli.looping import run_async
-from glassloop.cli.options import Options, agent_options, session_options
+from glassloop.cli.options import Options, agent_options, session_options, surroundings
 from glassloop.cli.printing import announce
 
 
@@ -35,6 +35,7 @@ def command(yes: bool, **chosen: object) -> int:
 
     keeping, session = keeping_of(options, config)
     try:
-        return run_async(talk(options, config, keeping, session, yes=yes))
+        around = surroundings(options, config)
+        return run_async(talk(options, config, keeping, session, around, yes=yes))
     finally:
         keeping.close()

@@ -15,8 +15,9 @@ from glassloop.cli.failures import FAILED, exit_code_for, report
 from glassloop.cli.going_on import after_run, say_whole
 from glassloop.cli.keeping import keeping_of, unfinished
 from glassloop.cli.looping import run_async
-from glassloop.cli.options import Options, agent_of, agent_options, session_options
+from glassloop.cli.options import Options, agent_of, agent_options, session_options, surroundings
 from glassloop.cli.printing import JsonPrinter, Printer, announce, say
+from glassloop.cli.reviewing import Reviewer
 from glassloop.cli.screen import Line
 from glassloop.cli.wording import program
 from glassloop.core.events import Event
@@ -24,6 +25,7 @@ from glassloop.core.journal import Session
 
 if TYPE_CHECKING:
     from glassloop.agent import Agent
+    from glassloop.cli.chat_screen import ChatScreen
     from glassloop.handles import Result
 
 EMPTY = 'The question is empty. Put it in quotes: glassloop run "What is 15% of 240?"'
@@ -38,7 +40,9 @@ LONG_QUESTION = 200_000
 @session_options
 @click.option("--json", "as_json", is_flag=True, help="Write every event as one line of JSON.")
 @click.option("--yes", is_flag=True, help="Let every tool call run without asking.")
-@click.option("-v", "--verbose", is_flag=True, help="Say where each setting comes from.")
+@click.option(
+    "-v", "--verbose", is_flag=True, help="Say where each setting comes from, and show the model's reasoning."
+)
 def command(question: tuple[str, ...], as_json: bool, yes: bool, verbose: bool, **chosen: object) -> int:
     """Ask one question and print the answer.
 
@@ -63,8 +67,7 @@ def command(question: tuple[str, ...], as_json: bool, yes: bool, verbose: bool, 
         from glassloop.cli.welcome import show_welcome
 
         return show_welcome(config)
-    live = sys.stdout.isatty() and not options.no_stream
-    printer = JsonPrinter() if as_json else Printer(live)
+    printer = _printer(options, as_json=as_json, verbose=verbose)
     # A new message leaves an unfinished run behind: none of its calls runs again, so it may be another agent's.
     keeping, session = keeping_of(options, config, accept_changes=bool(text))
     if not text and not unfinished(keeping.store, session):
@@ -72,12 +75,14 @@ def command(question: tuple[str, ...], as_json: bool, yes: bool, verbose: bool, 
             "This session has no run that broke off with something to do. Say what comes next."
         )
     asker = Asker(yes=yes)
-    agent = agent_of(options, config, approve=asker, keeping=keeping)
     try:
+        around = surroundings(options, config)
+        agent = agent_of(options, config, approve=asker, review=Reviewer(), keeping=keeping, around=around)
         result, error = run_async(_ask(agent, asker, text or None, printer, session))
     except BrokenPipeError:  # whoever read our output has gone: there is nobody to go on for
         return FAILED
     finally:
+        printer.close()
         keeping.close()
     if error is not None:
         report(error)
@@ -86,8 +91,23 @@ def command(question: tuple[str, ...], as_json: bool, yes: bool, verbose: bool, 
     return FAILED if error is not None else exit_code_for(result.stop_reason)
 
 
+def _printer(options: Options, *, as_json: bool, verbose: bool) -> JsonPrinter | Printer | ChatScreen:
+    """On a terminal the answer is shown as in a chat; a file or a pipe gets what the model wrote."""
+    if as_json:
+        return JsonPrinter()
+    if sys.stdout.isatty() and sys.stderr.isatty():
+        from glassloop.cli.chat_screen import ChatScreen, console
+
+        return ChatScreen(console(), reasoning=verbose)
+    return Printer(sys.stdout.isatty() and not options.no_stream, reasoning=verbose)
+
+
 async def _ask(
-    agent: Agent[str], asker: Asker, text: str | None, printer: JsonPrinter | Printer, session: Session | None
+    agent: Agent[str],
+    asker: Asker,
+    text: str | None,
+    printer: JsonPrinter | Printer | ChatScreen,
+    session: Session | None,
 ) -> tuple[Result[str], BaseException | None]:
     from glassloop.cli.playing import play
 
@@ -95,6 +115,7 @@ async def _ask(
         printer.show(event)
         asker.saw(event)
 
+    asker.show = printer.show
     try:
         return await play(agent, text, show, session=session)
     finally:

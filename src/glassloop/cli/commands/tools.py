@@ -14,6 +14,7 @@ from glassloop.cli.printing import say, say_skipped
 from glassloop.cli.safe_text import one_line
 from glassloop.cli.screen import Line
 from glassloop.cli.tables import print_table
+from glassloop.cli.tooling import sandbox_line, settings_of
 from glassloop.config import load
 from glassloop.core.errors import ConfigError, ToolDefinitionError
 
@@ -34,11 +35,11 @@ def command(context: click.Context, tools: tuple[str, ...]) -> int:
     if context.invoked_subcommand is not None:
         return ANSWERED
     config = load()
-    options = {"notes_folder": config.notes_folder}
+    options = settings_of(config)
     own = _own_rows([*config.tools, *tools], options)
     ready, missing = _ready_rows(options)
     print_table(["tool", "effect", "set", "what it does"], [*own, *ready])
-    for line in _notes(missing, bool(config.tools or tools)):
+    for line in [*_notes(missing, bool(config.tools or tools)), sandbox_line(options)]:
         say(Line(f"· {line}", "quiet"))
     return ANSWERED
 

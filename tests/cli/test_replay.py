@@ -1,0 +1,324 @@
+"""`glassloop replay`: a session once more, offline, elsewhere; and what would have happened otherwise."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+from tests.cli.terminal import PROGRAM, Done, environment, glassloop, glassloop_here
+
+from glassloop.cli.commands.demo import ANSWER, QUESTION
+from glassloop.sessions.store import Store
+from glassloop.testing.server import ChatServer, calls, events, fails, says
+
+KEY = "gw-live-7f3a9c2e1b8d4f60"
+TOOLS = '''
+from glassloop import tool
+from glassloop.cli.commands import demo
+from glassloop.tools.builtin.calculator import calculator
+
+get_weather = tool(effect="read")(demo.get_weather)
+read_note = tool(effect="read")(demo.read_note)
+
+
+@tool(effect="once")
+def send(to: str) -> str:
+    """Send a mail. Use it to send.
+
+    Args:
+        to: The address.
+    """
+    with open("sent", "a", encoding="utf-8") as log:
+        print(to, file=log)
+    return f"sent to {to}"
+'''
+DEMO = [
+    calls(
+        ("get_weather", {"city": "Tokyo"}),
+        ("calculator", {"expression": "(15 + 27) * 3"}),
+        text="The weather and the sum do not depend on each other, so I ask for both at once.",
+    ),
+    calls(("read_note", {"title": "packing"}), text="Now the note."),
+    says(ANSWER),
+]
+LOOK = calls(("get_weather", {"city": "Beijing"}))
+SEND = calls(("send", {"to": "ada@example.org"}))
+HALF = events('{"choices": [{"index": 0, "delta": {"content": "It is"}}]}', end="reset", done=False)
+
+
+class Machine:
+    """A computer of its own: a working folder, a home, and what is run there."""
+
+    def __init__(self, folder: Path) -> None:
+        folder.mkdir()
+        self.folder = folder
+        (folder / "tools.py").write_text(TOOLS, "utf-8")
+
+    @property
+    def store(self) -> Store:
+        return Store(self.folder / "home" / "data" / "glassloop" / "sessions.db")
+
+    def run(self, *arguments: str, env: dict[str, str] | None = None) -> Done:
+        return glassloop(*arguments, folder=self.folder, env=env)
+
+    def ask(self, server: ChatServer, *arguments: str, tools: tuple[str, ...] = ("-T", "tools.py")) -> Done:
+        env = {"GLASSLOOP_BASE_URL": server.base_url, "GLASSLOOP_API_KEY": KEY}
+        return self.run("run", "-m", "m", *tools, *arguments, env=env)
+
+    def exported(self) -> Path:
+        path = self.folder / "run.jsonl"
+        assert self.run("sessions", "export", "--wire", "-o", str(path)).code == 0
+        return path
+
+
+@pytest.fixture
+def here(tmp_path: Path) -> Machine:
+    return Machine(tmp_path / "here")
+
+
+@pytest.fixture
+def elsewhere(tmp_path: Path) -> Machine:
+    """Without the tools, the key, the configuration or the history."""
+    machine = Machine(tmp_path / "elsewhere")
+    (machine.folder / "tools.py").unlink()
+    return machine
+
+
+def test_the_demos_three_rounds_replay_byte_for_byte_on_another_machine(
+    here: Machine, elsewhere: Machine
+) -> None:
+    with ChatServer(DEMO) as server:
+        asked = here.ask(server, f"{QUESTION} My key is {KEY}.")
+    assert (asked.code, len(server.requests)) == (0, 3)
+    path = here.exported()
+    again = elsewhere.run("replay", str(path))
+    assert (again.code, again.out) == (0, asked.out)
+    assert "✓ replayed: 3 requests, byte for byte as recorded" in again.err
+    assert '→ calculator(expression="(15 + 27) * 3")' in again.err
+    recorded = [json.loads(line) for line in path.read_text("utf-8").split("\n") if '"exchange"' in line]
+    sent = [request.raw.decode().replace(KEY, "***") for request in server.requests]
+    assert [one["request"] for one in recorded] == sent
+    assert [
+        path for path in here.folder.rglob("*") if path.is_file() and KEY.encode() in path.read_bytes()
+    ] == []
+
+
+STORIES = {
+    "overloaded once": ([fails(503, "overloaded", {"retry-after": "0.01"}), LOOK, says("fine")], ()),
+    "refused and adapted": ([fails(400, "tools are not supported by this model"), says('<tool_call>\n{"name": "get_weather", "arguments": {"city": "Beijing"}}\n</tool_call>'), says("fine")], ()),
+    "in text": ([says('<tool_call>\n{"name": "get_weather", "arguments": {"city": "Beijing"}}\n</tool_call>'), says("fine")], ("--tool-mode", "text")),
+    "whole": ([LOOK, says("fine")], ("--no-stream",)),
+    "a stream that breaks": ([HALF, LOOK, says("fine")], ()),
+    "a call that is denied": ([SEND, says("fine")], ()),
+    "a call that is allowed": ([SEND, says("fine")], ("--yes",)),
+    "a tool that there is not": ([calls(("fly", {})), calls(("get_weather", {"town": 3})), says("fine")], ()),
+    "a limit": ([LOOK, says("fine")], ("--limit", "rounds=1")),
+    "the same again and again": ([*[LOOK] * 5, says("fine")], ()),
+    "too much time": ([LOOK, says("fine")], ("--limit", "seconds=0.2")),
+    "an empty reply": ([says(""), says(""), says("fine")], ()),
+    "instructions": ([LOOK, says("fine")], ("--system", "Be brief. 简短。")),
+    "refused for good": ([fails(401, f"bad key {KEY}")], ()),
+    "too long": ([fails(400, "This model's maximum context length is 8192 tokens. However, you requested 9000 tokens")] * 9, ()),
+}  # fmt: skip
+
+
+# ── in one process, which is quicker ─────────────────────────────────────────────────────────────────
+
+
+class Here:
+    """A folder with tools, and the program run in it."""
+
+    def __init__(
+        self, folder: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+    ) -> None:
+        self.folder = folder
+        self._fixtures = monkeypatch, capfd
+        (folder / "tools.py").write_text(TOOLS, "utf-8")
+
+    def run(self, *arguments: str) -> Done:
+        return glassloop_here(*self._fixtures, self.folder, *arguments)
+
+    def ask(self, script: object, *arguments: str) -> tuple[Done, ChatServer]:
+        with ChatServer(script) as server:  # type: ignore[arg-type]
+            done = self.run("run", "-m", f"{server.base_url}#m", "-T", "tools.py", *arguments)
+        return done, server
+
+    @property
+    def store(self) -> Store:
+        return Store(self.folder / "home/data/glassloop/sessions.db")
+
+    @property
+    def last(self) -> str:
+        session = self.store.last()
+        assert session is not None
+        return session.session_id
+
+
+@pytest.fixture
+def program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Here:
+    return Here(tmp_path, monkeypatch, capfd)
+
+
+def exported(program: Here, *, wire: bool = True) -> Path:
+    path = program.folder / "run.jsonl"
+    options = ["--wire"] if wire else []
+    assert program.run("sessions", "export", program.last, *options, "-o", str(path)).code == 0
+    return path
+
+
+@pytest.mark.parametrize("name", STORIES)
+def test_whatever_happened_in_it_a_session_replays(program: Here, name: str) -> None:
+    script, options = STORIES[name]
+    asked, server = program.ask(script, *options, "How?")
+    sent = program.folder / "sent"
+    mails = sent.read_text("utf-8") if sent.exists() else ""
+    again = program.run("replay", program.last)
+    assert again.code == 0, again.err
+    assert again.out == asked.out
+    assert f"replayed: {len(server.requests)} request" in again.err
+    assert (sent.read_text("utf-8") if sent.exists() else "") == mails
+
+
+def test_a_conversation_replays_run_by_run(program: Here) -> None:
+    program.ask(DEMO, QUESTION)
+    program.ask([LOOK, says("It is clear.")], "-c", "And in Beijing?")
+    again = program.run("replay", program.last)
+    assert again.code == 0, again.err
+    assert again.out.splitlines() == [ANSWER, "It is clear."]
+    assert "› And in Beijing?" in again.err
+    assert "✓ replayed: 5 requests" in again.err
+
+
+def test_a_run_that_was_interrupted_replays_up_to_there(program: Here) -> None:
+    stalled = events('{"choices": [{"index": 0, "delta": {"content": "It"}}]}', end="stall", done=False)
+    with ChatServer([LOOK, stalled]) as server:
+        command = [*PROGRAM, "run", "-m", f"{server.base_url}#m", "-T", "tools.py", "How?"]
+        process = subprocess.Popen(
+            command, cwd=program.folder, env=environment(program.folder), stderr=subprocess.DEVNULL
+        )
+        while len(server.requests) < 2:
+            time.sleep(0.02)
+        process.send_signal(signal.SIGINT)
+        assert process.wait(30) == 130
+    again = program.run("replay", program.last)
+    assert again.code == 0, again.err
+    assert "← get_weather: 24 °C, clear" in again.err
+
+
+TAMPERED = {
+    "a request": ('"messages":[{"role":"user","content":"How?"}', '"messages":[{"role":"user","content":"Why?"}', ["messages[0].content", '"How?"', '"Why?"']),
+    "a result": ('"text": "24 °C, clear"', '"text": "24 °C, 晴"', ["request 2 of 2", 'recorded: "24 °C, clear"', 'now:      "24 °C, 晴"']),
+    "an answer": ("fine", "good", ["led to another end", "recorded: answered: fine", "now:      answered: good"]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", TAMPERED)
+def test_a_recording_that_somebody_changed_does_not_match(program: Here, name: str) -> None:
+    before, now, words = TAMPERED[name]
+    program.ask([LOOK, says("fine")], "--no-stream", "How?")
+    path = exported(program)
+    lines = path.read_text("utf-8").split("\n")
+    kind = '"entry": "tool_result"' if name == "a result" else '"exchange"'
+    escaped = before if name == "a result" else json.dumps(before, ensure_ascii=False)[1:-1]
+    at = next(place for place, line in enumerate(lines) if kind in line and escaped in line)
+    lines[at] = lines[at].replace(
+        escaped, now if name == "a result" else json.dumps(now, ensure_ascii=False)[1:-1]
+    )
+    path.write_text("\n".join(lines), "utf-8")
+    again = program.run("replay", str(path))
+    assert again.code == 1
+    assert [each for each in words if each not in again.err] == []
+
+
+def test_what_cannot_be_replayed_says_why(program: Here) -> None:
+    program.ask([says("fine")], "How?")
+    path = exported(program, wire=False)
+    without = program.run("replay", str(path))
+    assert (without.code, "--wire" in without.err) == (1, True)
+    path.write_text('{"format": "glassloop-recording", "version": 1}\n', "utf-8")
+    assert "its test replays it" in program.run("replay", str(path)).err
+    path.write_text("hello", "utf-8")
+    assert "run.jsonl: line 1 of the export is no JSON" in program.run("replay", str(path)).err
+    assert program.run("replay", "nothing-like-this").code == 1
+    assert program.run("replay", program.last, "-m", "other").code == 2
+
+
+def test_events_can_be_had_as_json(program: Here) -> None:
+    program.ask([LOOK, says("fine")], "How?")
+    again = program.run("replay", program.last, "--json")
+    assert [event["type"] for event in again.events][-1] == "finished"
+    assert again.events[-1]["text"] == "fine"
+
+
+# ── what if ──────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_from_a_round_on_it_goes_on_live_and_nothing_recorded_changes(program: Here) -> None:
+    _, recorded = program.ask(DEMO, QUESTION, "--system", "Be brief.")
+    session = program.last
+    before = program.store.export_jsonl(session, wire=True)
+    with ChatServer([calls(("read_note", {"title": "visa"})), says("Apply by the 3rd.")]) as server:
+        other = f"{server.base_url}#other"
+        live = program.run("replay", session, "--from-round", "2", "-m", other, "-T", "tools.py")
+    assert (live.code, live.out) == (0, "Apply by the 3rd.\n")
+    assert "← calculator: (15 + 27) * 3 = 126" in live.err
+    assert "live from round 2 on" in live.err
+    first, second = (request.body for request in server.requests)
+    was = recorded.requests[1].body
+    assert first["model"] == "other"
+    assert (first["messages"], first["tools"]) == (was["messages"], was["tools"])
+    assert second["messages"][-1]["content"] == "Apply by the 3rd."
+    assert program.store.export_jsonl(session, wire=True) == before
+    assert program.store.info(program.last).forked_from == session
+    assert program.run("replay", session).code == 0
+    assert program.run("replay", program.last).code == 0
+
+
+def test_what_needs_a_persons_word_needs_it_there_too(program: Here) -> None:
+    program.ask([LOOK, says("fine")], "How?")
+    session = program.last
+    for options, answer, mails in (((), "No.", False), (("--yes",), "Sent.", True)):
+        with ChatServer([SEND, says(answer)]) as server:
+            other = f"{server.base_url}#m"
+            live = program.run(
+                "replay", session, "--from-round", "1", "-m", other, "-T", "tools.py", *options
+            )
+        assert live.out == f"{answer}\n"
+        assert (program.folder / "sent").exists() == mails
+
+
+def test_a_file_is_imported_before_it_goes_on_live(program: Here) -> None:
+    program.ask([LOOK, says("fine")], "How?")
+    path = exported(program)
+    program.store.delete(program.last)
+    with ChatServer([says("otherwise")]) as server:
+        live = program.run(
+            "replay", str(path), "--from-round", "2", "-m", f"{server.base_url}#m", "--no-tools"
+        )
+    assert (live.code, live.out) == (0, "otherwise\n")
+    assert (
+        "! the recorded run had tools that are not here: calculator, get_weather, read_note, send" in live.err
+    )
+    assert server.requests[0].body["messages"][-1]["content"] == "24 °C, clear"
+    assert len(program.store.sessions()) == 2
+
+
+def test_without_a_model_named_the_recorded_one_is_asked(program: Here) -> None:
+    answers = iter([LOOK, says("fine"), says("again")])
+    with ChatServer(lambda _: next(answers)) as server:
+        program.run("run", "-m", f"{server.base_url}#m", "-T", "tools.py", "How?")
+        live = program.run("replay", program.last, "--from-round", "2", "-T", "tools.py")
+    assert (live.code, live.out) == (0, "again\n")
+    assert server.requests[2].raw == server.requests[1].raw
+
+
+def test_a_round_that_there_is_not_is_refused(program: Here) -> None:
+    program.ask([LOOK, says("fine")], "How?")
+    session = program.last
+    refused = program.run("replay", session, "--from-round", "3", "-T", "tools.py")
+    assert (refused.code, "has 2 rounds" in refused.err) == (1, True)
+    assert program.last == session
