@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pytest
@@ -251,6 +251,21 @@ def test_a_dotenv_line_that_cannot_be_read_is_named_and_the_rest_counts(place: P
 def test_a_dotenv_that_is_no_text_is_named(place: Place) -> None:
     with pytest.raises(ConfigError, match=r"\.env, line 2: this is not UTF-8"):
         place.load(dotenv=b"A=1\nB=\xff\xfe\n")
+
+
+@pytest.mark.parametrize("kind", ["a device", "a pipe", "too large"])
+def test_a_dotenv_that_would_never_end_is_left_out(place: Place, kind: str) -> None:
+    path = place.folder / ".env"
+    if kind == "a device":
+        path.symlink_to("/dev/zero")
+    elif kind == "a pipe":
+        os.mkfifo(path)
+    else:
+        path.write_text("A=1\n" * 300_000)
+    config = place.load()
+    assert config == replace(Config(), warnings=config.warnings)
+    (warning,) = config.warnings
+    assert f"{path} cannot be read" in warning
 
 
 def test_a_dotenv_above_the_working_folder_or_a_folder_of_that_name_is_not_read(place: Place) -> None:

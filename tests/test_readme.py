@@ -18,6 +18,7 @@ import pytest
 
 from glassloop import Endpoint, Limits
 from glassloop.cli.app import app
+from glassloop.cli.chat_commands import COMMANDS
 from glassloop.cli.commands.chat import command as chat_command
 from glassloop.cli.commands.run import command as run_command
 from glassloop.config.sources import _FIELDS
@@ -137,6 +138,7 @@ NAMES = {
     "tool": tuple(builtin.TOOLS),
     "set": tuple(builtin.SETS),
     "command": tuple(f"glassloop {name}" for name in app.list_commands(click.Context(app))),
+    "command of the chat": tuple(f"/{name}" for name, (_, what) in COMMANDS.items() if what),
     "option": tuple(option for command in (run_command, chat_command) for option in spellings(command)),
     "endpoint's option": tuple(
         set(inspect.signature(Endpoint).parameters) - {"learned", "provider", "limit"}

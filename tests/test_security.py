@@ -6,23 +6,28 @@ Numbers are those of the project's security notes. What has no part here that co
 from __future__ import annotations
 
 import ast
+import asyncio
 import importlib
 import io
 import json
 import socket
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
 from rich.console import Console
+from tests.builtin.webserver import answering, serving
 
 from glassloop import Agent
 from glassloop.cli.markdown import Block
-from glassloop.config import allowed, load
+from glassloop.cli.options import Options, tools_of
+from glassloop.config import Config, allowed, load
 from glassloop.core.entries import Image, Text
 from glassloop.core.errors import ConfigError
 from glassloop.models.scripted import ScriptedModel
+from glassloop.tools.context import ToolContext
 from glassloop.tools.rules import Rules
 
 TESTS = Path(__file__).parent
@@ -128,6 +133,7 @@ BAD_INPUTS: dict[int, tuple[str, ...]] = {
     41: (
         UNTRUSTED + "test_a_result_of_others_stands_between_two_lines_that_it_cannot_end_early",
         UNTRUSTED + "test_after_words_of_others_what_reaches_out_is_asked_about_each_time",
+        "builtin/test_web_fetch.py::test_once_words_of_others_were_read_a_page_leads_to_no_other_host",
         "builtin/test_code_mode.py::test_what_code_reads_from_outside_taints_its_next_call_and_its_result",
     ),
     42: ("test_security.py::test_a_picture_named_by_its_address_is_never_fetched",),
@@ -161,7 +167,10 @@ BAD_INPUTS: dict[int, tuple[str, ...]] = {
         PROCESS + "test_the_environment_is_built_from_nothing",
     ),
     50: (SANDBOX + "test_protected_places_cannot_be_made_where_they_do_not_exist_yet",),
-    51: (SANDBOX + "test_sockets_of_agents_and_engines_cannot_be_reached",),
+    51: (
+        SANDBOX + "test_sockets_of_agents_and_engines_cannot_be_reached",
+        SANDBOX + "test_no_setting_of_the_machine_can_be_written",
+    ),
     52: (
         SANDBOX + "test_one_that_is_installed_but_cannot_start_is_none",
         "builtin/test_shell.py::test_without_a_sandbox_nothing_runs_and_the_reason_is_the_result",
@@ -172,8 +181,12 @@ BAD_INPUTS: dict[int, tuple[str, ...]] = {
         MCP + "test_any_change_of_a_definition_is_another_hash",
         "cli/test_mcp.py::test_a_changed_command_is_not_started",
         "cli/test_mcp.py::test_a_changed_description_is_shown_and_left_out_until_it_is_accepted",
+        "test_trust.py::test_what_cannot_be_read_is_neither_used_nor_written_over",
     ),
-    54: (MCP_CLIENT + "test_two_servers_with_the_same_tool_do_not_shadow_each_other",),
+    54: (
+        MCP_CLIENT + "test_two_servers_with_the_same_tool_do_not_shadow_each_other",
+        MCP + "test_a_server_cannot_take_the_names_of_another_by_its_own_name",
+    ),
     55: (MCP + "test_the_model_reads_no_more_of_a_description_than_a_person_can_see",),
     56: (MCP_CLIENT + "test_a_bad_server_costs_one_tool_error",),
     57: (MCP + "test_a_server_that_wants_input_in_the_middle_of_a_call_is_refused",),
@@ -206,6 +219,8 @@ BAD_INPUTS: dict[int, tuple[str, ...]] = {
         CONFIG + "test_a_project_file_cannot_send_a_key_of_another_source_anywhere",
         CONFIG + "test_a_project_can_tighten_limits_and_rules_but_not_loosen_them",
         CONFIG + "test_a_project_cannot_have_its_code_run",
+        CONFIG + "test_only_the_users_own_file_widens_what_tools_reach",
+        "test_trust.py::test_a_dotenv_never_says_what_is_run",
         "cli/test_mcp.py::test_nothing_untrusted_is_started_or_read_and_one_line_says_so",
         "test_security.py::test_a_project_cannot_widen_what_tools_may_do",
     ),
@@ -283,6 +298,22 @@ def test_a_project_cannot_widen_what_tools_may_do(tmp_path: Path) -> None:
         "files_root",
         "accept_no_sandbox",
     ]
+
+
+def test_what_the_user_allows_on_the_web_reaches_the_tools(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DEPLOYMENT", "a-value-of-no-known-form")
+    config = Config(web_allow="127.0.0.1", web_secrets="DEPLOYMENT=http://127.0.0.1", web_proxy="")
+    fetch, request = tools_of(Options(tools=("web_fetch", "http_request")), config)
+
+    async def asked() -> str:
+        async with serving(answering(b"mine", headers={"Content-Type": "text/plain"})[1]) as port:
+            return str(await fetch.function(f"http://127.0.0.1:{port}/", ToolContext()))
+
+    assert asyncio.run(asked()).endswith("mine")
+    header = {"headers": {"Authorization": "${DEPLOYMENT}"}, "url": "http://127.0.0.1/"}
+    assert "with your secret DEPLOYMENT" in str(request.approve(header))
+    with pytest.raises(ConfigError, match="web_proxy is no http"):
+        tools_of(Options(tools=("web_fetch",)), replace(config, web_proxy="socks5://x"))
 
 
 def test_a_project_may_name_a_folder_of_its_own_as_root(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import stat
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -80,8 +81,39 @@ def test_a_store_that_cannot_be_read_trusts_nothing(tmp_path: Path, store: Trust
     store.path.parent.mkdir()
     store.path.write_text(text, "utf-8")
     assert store.files() == {}
-    assert store.pinned("s") is None
+    assert store.pinned("s") == {}, "a server is never met for the first time again"
     assert store.standing(tmp_path / "a", "x") == "new"
+
+
+def test_what_cannot_be_read_is_neither_used_nor_written_over(tmp_path: Path, store: TrustStore) -> None:
+    store.path.parent.mkdir()
+    store.path.write_text("{", "utf-8")
+    for change in (
+        lambda: store.trust(tmp_path / "a", "x"),
+        lambda: store.forget(tmp_path / "a"),
+        lambda: store.pin("s", [Definition("act")]),
+    ):
+        with pytest.raises(OSError, match="nothing is trusted"):
+            change()
+    assert store.path.read_text("utf-8") == "{"
+    assert "Delete it to begin anew" in store.trouble
+
+
+def test_a_store_that_others_can_write_trusts_nothing(tmp_path: Path, store: TrustStore) -> None:
+    store.trust(tmp_path / "a", "x")
+    store.path.chmod(0o666)
+    assert store.standing(tmp_path / "a", "x") == "new"
+    assert "others than you can write it" in store.trouble
+
+
+def test_what_two_programs_trust_at_once_is_all_kept(tmp_path: Path, store: TrustStore) -> None:
+    def trust(number: int) -> None:
+        for each in range(5):
+            TrustStore(store.path).trust(tmp_path / f"{number}-{each}", "x")
+
+    with ThreadPoolExecutor(8) as threads:
+        list(threads.map(trust, range(8)))
+    assert len(store.files()) == 40
 
 
 # ── servers ──────────────────────────────────────────────────────────────────────────────────────────
@@ -116,6 +148,24 @@ def test_servers_come_from_the_project_and_from_the_user_who_comes_first(tmp_pat
     assert web.settings.cwd == ""
     assert here.key == f"{(project / '.mcp.json').resolve()}#here"
     assert "both" in found.warnings[0]
+
+
+def test_a_dotenv_never_says_what_is_run(tmp_path: Path) -> None:
+    (tmp_path / ".env").write_text("X=evil\nOPENAI_API_KEY=theirs\nNESTED=${OPENAI_API_KEY}\n")
+    entry = {
+        "command": "${X:-npx}",
+        "args": ["${X:-safe}"],
+        "cwd": "${X:-.}",
+        "env": {"GREETING": "${X:-hello}", "NODE_OPTIONS": "${X:-}", "PATH": "${X:-/bin}", "N": "${NESTED}"},
+    }
+    web = {"url": "http://${X:-good}.example", "headers": {"X-Team": "${X:-us}"}}
+    environ = {"OPENAI_API_KEY": "mine"}
+    found = find_servers(tmp_path, tmp_path / "own", {"own.toml": {"a": entry, "b": web}}, environ)
+    made = (one.settings.expanded(found.variables, found.data_variables) for one in found.own)
+    b, a = sorted(made, key=lambda one: one.command)
+    assert (a.command, a.args, a.cwd) == ("npx", ("safe",), ".")
+    assert a.env == {"GREETING": "evil", "NODE_OPTIONS": "", "PATH": "/bin", "N": "${OPENAI_API_KEY}"}
+    assert (b.url, b.headers) == ("http://good.example", {"X-Team": "evil"})
 
 
 def test_a_projects_list_that_cannot_be_read_stops_nothing_but_ones_own_does(tmp_path: Path) -> None:
@@ -226,6 +276,20 @@ def test_a_skill_gives_what_was_trusted_and_nothing_from_outside_its_folder(tmp_
     for name, file in (("s", "link.md"), ("s", "../../../secret.md"), ("s", "/etc/passwd"), ("t", "")):
         with pytest.raises(LookupError):
             read(name, file)
+
+
+def test_a_folder_full_of_skills_and_files_is_looked_through_only_so_far(tmp_path: Path) -> None:
+    (tmp_path / ".git").mkdir()
+    for number in range(230):
+        skill(
+            tmp_path / ".agents/skills", f"s{number}", f"name: s{number}\ndescription: {'d' * (number % 2)}"
+        )
+    at = tmp_path / ".agents/skills" / "s1"
+    for number in range(150):
+        (at / f"{number}.md").write_text("x")
+    found, warnings = find_skills(tmp_path, tmp_path / "own", tmp_path / "home")
+    assert (len(found), len(warnings)) == (100, 100)
+    assert max(len(one.files) for one in found) == 100
 
 
 def test_a_change_in_any_file_of_a_skill_ends_its_trust(tmp_path: Path, store: TrustStore) -> None:

@@ -61,7 +61,6 @@ Approve = Callable[[Verdict], "Awaitable[Decision | bool | None] | Decision | bo
 """Asked about a call that needs a person's word. May be a coroutine function. None: nobody can say
 now; the run is suspended as `waiting_approval`, and running its session again asks anew."""
 
-_NONE: Mapping[int, Effect] = {}
 _BROKE = "Not run to its end: the run broke off."
 _LEFT = "Not run: the user said something else before this call was allowed to start."
 
@@ -268,11 +267,12 @@ class Driver:
 
     async def _reply_to(self, step: CallModel) -> Reply:
         specs = self.tools.specs if step.purpose == "turn" else ()
-        settings = settings_for(step.purpose, self.settings)
-        request = ModelRequest(step.entries, specs, settings, step.purpose)
+        request = ModelRequest(step.entries, specs, settings_for(step.purpose, self.settings), step.purpose)
         async with self.waits:
-            told = listen(self.model, request, self.recorder, step.seq, emit=self.emit, mended=self._mended)
-            reply = await told
+            all_said = self.controller.entries
+            reply = await listen(
+                self.model, request, self.recorder, step.seq, all_said, emit=self.emit, mended=self._mended
+            )
         self._relax_tool_choice(reply)
         return reply
 
@@ -388,9 +388,9 @@ class Driver:
         with suppress(Exception):
             await self._close_open_calls(_BROKE, self._intended)
 
-    async def _close_open_calls(self, why: str, also: Mapping[int, Effect] = _NONE) -> None:
+    async def _close_open_calls(self, why: str, also: Mapping[int, Effect] | None = None) -> None:
         """Give every open call the result that is true of it, so that the history stays sendable."""
-        effects = {**also, **{intent.seq: intent.effect for intent in self.opened.intents}}
+        effects = {**(also or {}), **{intent.seq: intent.effect for intent in self.opened.intents}}
         closed = [
             self._record(seq, self._doubts.result(seq, call) or left(call, effects.get(seq), why))
             for seq, call in sorted(self._open.items())

@@ -15,7 +15,7 @@ import pytest
 from tests.cli.terminal import PROGRAM, environment, glassloop
 
 from glassloop import Agent, Compacted, Endpoint, Limits, Reply, Summary, User, Window, tool
-from glassloop.core.entries import parts_of
+from glassloop.core.entries import ToolResult, parts_of
 from glassloop.core.errors import ContextOverflow, SessionError
 from glassloop.core.events import Event, TextDelta
 from glassloop.models.profiles import ProfileStore
@@ -37,6 +37,29 @@ def in_a_loop(test: Callable[..., Awaitable[None]]) -> Callable[..., None]:
         asyncio.run(test(*arguments, **named))  # type: ignore[arg-type]
 
     return run
+
+
+@in_a_loop
+async def test_an_id_of_a_call_comes_once_in_a_conversation_though_the_server_counts_only_what_it_sees() -> (
+    None
+):
+    def play(request: Request) -> Completion:
+        if request.body["messages"][-1]["role"] == "tool":
+            return says("Seen.")
+        return calls(("look", {"room": 1}))  # call_look_0, each time
+
+    async with ChatServer(play) as server:
+        agent = Agent(Endpoint(server.base_url, "m"), tools=[look], window=Window("trim", size=700))
+        session = None
+        for number in range(5):
+            done = await agent.run(f"Look, for the {number}. time.", session=session)
+            session = done.session
+        roles = [one["role"] for one in server.requests[-1].body["messages"]]
+        await agent.model.close()
+    assert roles.count("tool") < 5  # the first ones are not sent any more
+    ids = [call.id for one in done.entries if isinstance(one, Reply) for call in one.tool_calls]
+    assert len(set(ids)) == len(ids) == 5
+    assert [one.call_id for one in done.entries if isinstance(one, ToolResult)] == ids
 
 
 LOOK = '''

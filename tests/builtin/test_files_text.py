@@ -62,7 +62,7 @@ LETTERS = {
 CERTAIN = ("utf-8", "utf-8-sig", "utf-16", "ascii")
 
 
-@settings(max_examples=300)
+@settings(max_examples=120)
 @given(st.sampled_from(sorted(LETTERS)), ENDS, st.data())
 def test_an_edit_keeps_every_byte_outside_what_it_replaces(
     encoding: str, end: str, data: st.DataObject

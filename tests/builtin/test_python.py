@@ -411,6 +411,20 @@ def test_the_number_of_calls_is_limited(desk: Desk) -> None:
     assert asyncio.run(many()) == [True] * MAX_CALLS + [False] * 2
 
 
+def test_names_that_code_invents_are_neither_counted_nor_shown(desk: Desk) -> None:
+    said: list[str] = []
+
+    async def many() -> Border:
+        context = ToolContext(progress=said.append)
+        border = Border(desk.tools(), None, context, asyncio.timeout(60))
+        for number in range(3):
+            await border.answer(json.dumps({"tool": f"{number}" * 900_000, "arguments": {}}).encode() + b"\n")
+        return border
+
+    assert asyncio.run(many()).calls == {"(no such tool)": 3}
+    assert max(map(len, said)) < 300
+
+
 @needs_bubblewrap
 def test_code_that_floods_the_border_is_cut_off(desk: Desk, project: Path) -> None:
     code = (

@@ -97,6 +97,15 @@ def test_nothing_outside_the_project_and_its_own_tmp_can_be_written(project: Pat
 
 
 @needs_bubblewrap
+def test_no_setting_of_the_machine_can_be_written(project: Path) -> None:
+    """Not even by root, whose name for the handler of core dumps would be run outside."""
+    same = 'v=$(cat {0}); echo "$v" > {0}'.format("/proc/sys/kernel/core_pattern")
+    written = inside(project, same)
+    assert written.code != 0
+    assert "core_pattern: Read-only file system" in written.output
+
+
+@needs_bubblewrap
 def test_its_own_tmp_is_empty_and_limited(project: Path) -> None:
     ended = inside(project, "find /tmp -xdev -type f; df --output=size -B1 /tmp /dev/shm")
     assert ended.output.split()[1:] == [str(1 << 30)] * 2

@@ -16,6 +16,7 @@ from glassloop.tools.builtin.simple_command import (
     command_rule,
     commands_in,
     is_grave,
+    mentions,
     simple_words,
 )
 
@@ -109,6 +110,9 @@ SMUGGLED = [
     "'eval' rm",
     "e\\val rm",
     "hash -p /tmp/evil git",
+    "ls \u2800x",
+    "ls \u3164",
+    "ls x\u200by",
     "trap id EXIT",
     "x" * (MAX_LENGTH + 1),
 ]
@@ -164,6 +168,25 @@ RULED = [
     ("find ...", "find . -exec rm x", False),
     ("find ...", "find . -delete", False),
     ("ssh ...", "ssh -oProxyCommand=id host", False),
+    ("git ...", "git log config", True),
+    ("git ...", "git config alias.x y", False),
+    ("git bisect ...", "git bisect run ./evil", False),
+    ("git submodule ...", "git submodule --quiet foreach ./evil", False),
+    ("git clone ...", "git clone -c core.fsmonitor=./evil a b", False),
+    ("git rebase ...", "git rebase -x ./evil", False),
+    ("git log ...", "git log -c --format=%x", True),
+    ("tar ...", "tar -xf a.tar -I ./evil", False),
+    ("tar ...", "tar --info-script=./evil -xf a", False),
+    ("grep ...", "grep -cIx run a", True),
+    ("sort ...", "sort --compress-program=./evil a", False),
+    ("rg ...", "rg --hostname-bin=./evil x", False),
+    ("fd ...", "fd . -Hx rm", False),
+    ("wget ...", "wget --use-askpass=./evil x", False),
+    ("rsync ...", "rsync --rsh-command=./evil a b", False),
+    ("rsync ...", "rsync -e ./evil a b", False),
+    ("pytest ...", "pytest -x -q -k name", True),
+    ("pytest ...", "pytest -p evil", False),
+    ("npm run ...", "npm run x --script-shell=./evil", False),
     ("git diff --output=a.txt ...", "git diff --output=a.txt HEAD", True),
     ("./check ...", "./check a", True),
 ]
@@ -194,6 +217,33 @@ def test_a_rule_is_its_words() -> None:
 @pytest.mark.parametrize("word", ["-", "--", "file", "-n", "-5", "--stat", "--color=always", "HEAD"])
 def test_everyday_words_are_not_grave(word: str) -> None:
     assert not is_grave(word)
+
+
+MENTIONED = [
+    ("rm", "r\\\nm -rf x"),
+    ("rm", "RM -rf x"),
+    ("rm", "'r'm x"),
+    ("rm", "r$@m x"),
+    ("rm", "r${nothing}m x"),
+    ("rm", "{rm,x}"),
+    ("rm", "true; /bin/rm x"),
+    ("rm", "x=$(rm y)"),
+    ("git push", "git -c a=b -C x push"),
+    ("git push", "git --no-pager push --force"),
+    ("git push", "env git 'push'"),
+]
+
+
+@pytest.mark.parametrize(("rule", "text"), MENTIONED)
+def test_what_is_denied_is_found_however_it_is_spelled(rule: str, text: str) -> None:
+    assert mentions(command_rule(rule), text)
+
+
+@pytest.mark.parametrize(
+    ("rule", "text"), [("rm", "rmdir x"), ("rm", "ls form"), ("git push", "git stash push")]
+)
+def test_what_is_denied_is_not_found_in_other_words(rule: str, text: str) -> None:
+    assert not mentions(command_rule(rule), text)
 
 
 # ── for people ───────────────────────────────────────────────────────────────────────────────────────

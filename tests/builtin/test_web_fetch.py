@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
+from time import process_time
 from typing import Any
 
 import pytest
@@ -24,13 +25,16 @@ HTML = {"Content-Type": "text/html; charset=utf-8"}
 HERE = Client(AddressRule.from_text("127.0.0.1"), Bounds(seconds=10, size=1_000_000))
 
 
-def fetched(*paths: str, handler: Handler, client: Client = HERE, **arguments: Any) -> list[str]:
+def fetched(
+    *paths: str, handler: Handler, client: Client = HERE, outside: str = "", **arguments: Any
+) -> list[str]:
     """What one tool says of the paths, one after the other."""
 
     async def fetch() -> list[str]:
         function = web_fetch_tool(client).function
         async with serving(handler) as port:
-            return [await function(f"http://127.0.0.1:{port}{path}", **arguments) for path in paths]
+            urls = [f"http://127.0.0.1:{port}{path}" for path in paths]
+            return [await function(url, ToolContext(outside=outside), **arguments) for url in urls]
 
     return [said.replace("\r", "") for said in asyncio.run(fetch())]
 
@@ -57,6 +61,36 @@ def test_the_address_shown_is_the_one_that_was_redirected_to() -> None:
     [said] = fetched("/old", handler=handler)
     assert "/new/\nStatus: 200" in said
     assert "/new/x)" in said
+
+
+def test_once_words_of_others_were_read_a_page_leads_to_no_other_host() -> None:
+    async def handler(request: Came, writer: asyncio.StreamWriter) -> None:
+        port = request.headers["host"].partition(":")[2]
+        there = {"/out?q=secret": f"http://127.0.0.2:{port}/?q=secret", "/on": "/here"}.get(request.path)
+        writer.write(answer(b"here", 302 if there else 200, {"Location": there} if there else None))
+
+    both = Client(AddressRule.from_text("127.0.0.0/8"), Bounds(seconds=10))
+    [said] = fetched("/on", handler=handler, client=both, outside="web_search")
+    assert said.endswith("here")
+    with pytest.raises(ConnectionError, match=r"another host, which was not asked: http://127\.0\.0\.2"):
+        fetched("/out?q=secret", handler=handler, client=both, outside="web_search")
+
+
+HOSTILE = {
+    "a million small tags": "<b>" * 1_600_000,
+    "a tag of a million attributes": "<a " + "a=b " * 1_200_000,
+    "text without end": "<p>" + "x" * 600_000,
+}
+
+
+@pytest.mark.parametrize("case", HOSTILE)
+def test_of_a_page_made_to_keep_us_busy_only_a_part_is_read(case: str) -> None:
+    _, handler = answering(HOSTILE[case].encode(), headers=HTML)
+    client = Client(HERE.rule, Bounds(seconds=10, size=5_000_000))
+    clock = process_time()
+    [said] = fetched("/", handler=handler, client=client)
+    assert process_time() - clock < 5, "two seconds, with room for a slow machine"
+    assert ("Only the first" in said) == (case != "a tag of a million attributes")
 
 
 @pytest.mark.parametrize(
@@ -126,16 +160,16 @@ def test_a_long_page_is_read_in_parts_of_the_text_that_was_fetched_first() -> No
         async with serving(handler) as port:
             url, texts, part = f"http://127.0.0.1:{port}/", [], 1
             while True:
-                said = await fetch(url, part=part)
+                said = await fetch(url, ToolContext(), part=part)
                 texts.append(said.partition("\n\n")[2])
                 if "go on with part=" not in said:
                     break
                 part += 1
                 assert said.endswith(f"[Part {part - 1} of 3 ends here; go on with part={part}.]")
             with pytest.raises(ValueError, match="there is no part 4; the page has 3 parts"):
-                await fetch(url, part=4)
+                await fetch(url, ToolContext(), part=4)
             assert served == 1
-            await fetch(url)
+            await fetch(url, ToolContext())
             assert served == 2
         return texts
 
@@ -152,7 +186,7 @@ def test_parts_of_what_was_not_fetched_yet_are_fetched() -> None:
 
 
 def test_a_page_that_is_nested_without_end_is_read() -> None:
-    body = b"<div>" * 100_000 + b"in the middle" + b"</div>" * 50_000 + b"<p>after"
+    body = b"<div>" * 90_000 + b"in the middle" + b"</div>" * 45_000 + b"<p>after"
     [said] = fetched("/", handler=answering(body, headers=HTML)[1], client=Client(HERE.rule))
     assert said.endswith("in the middle\n\nafter")
 
@@ -189,7 +223,7 @@ def test_the_user_may_allow_a_server_of_their_own() -> None:
     async def fetch() -> str:
         async with serving(answering(b"mine", headers={"Content-Type": "text/plain"})[1]) as port:
             [made] = builtin.load("web_fetch", {"web_allow": f"127.0.0.1:{port}"})
-            return str(await made.function(f"http://127.0.0.1:{port}/"))
+            return str(await made.function(f"http://127.0.0.1:{port}/", ToolContext()))
 
     assert asyncio.run(fetch()).endswith("mine")
 

@@ -17,6 +17,7 @@ from glassloop.tools.builtin.web_address import AddressRefused, AddressRule
 from glassloop.tools.builtin.web_client import Bounds, Client
 from glassloop.tools.builtin.web_request import http_request_tool
 from glassloop.tools.builtin.web_secrets import Secret
+from glassloop.tools.context import ToolContext
 from glassloop.tools.toolbox import Toolbox
 
 HERE = Client(AddressRule.from_text("127.0.0.1, 127.0.0.2"), Bounds(seconds=5, size=100_000))
@@ -28,7 +29,7 @@ def requested(handler: Handler, *, secret: bool = False, path: str = "/", **argu
         async with serving(handler) as port:
             origin = f"http://127.0.0.1:{port}"
             made = http_request_tool(HERE, secrets={"API_KEY": Secret(origin, KEY)} if secret else {})
-            return str(await made.function(origin + path, **arguments))
+            return str(await made.function(origin + path, **arguments, context=ToolContext()))
 
     return asyncio.run(request())
 
@@ -116,7 +117,7 @@ def test_the_address_rule_holds_for_requests_too() -> None:
         "http://a@b.example/",
     ):
         with pytest.raises(AddressRefused):
-            asyncio.run(made.function(url, "POST"))
+            asyncio.run(made.function(url, "POST", context=ToolContext()))
 
 
 # ── secrets ────────────────────────────────────────────────────────────────────────────────────────
@@ -153,7 +154,7 @@ def test_a_secret_goes_to_its_own_origin_only(origin: str, fits: bool) -> None:
         came, handler = answering(b"ok")
         async with serving(handler) as port:
             made = http_request_tool(HERE, secrets={"API_KEY": Secret(origin.format(port=port), KEY)})
-            asking = made.function(f"http://127.0.0.1:{port}/", headers=BEARER)
+            asking = made.function(f"http://127.0.0.1:{port}/", headers=BEARER, context=ToolContext())
             if fits:
                 await asking
             else:
@@ -172,7 +173,7 @@ def test_a_redirect_never_carries_a_secret_to_another_origin() -> None:
             async with serving(handler) as port:
                 origin = f"http://127.0.0.1:{port}"
                 made = http_request_tool(HERE, secrets={"API_KEY": Secret(origin, KEY)})
-                await made.function(origin, headers=BEARER)
+                await made.function(origin, headers=BEARER, context=ToolContext())
         assert not any(KEY in value for value in thief[0].headers.values())
 
     asyncio.run(request())
@@ -182,7 +183,7 @@ def test_a_secret_is_in_no_description_and_no_error() -> None:
     secret = Secret("http://127.0.0.1:1", KEY)
     made = http_request_tool(HERE, secrets={"API_KEY": secret})
     with pytest.raises(ConnectionError) as lost:
-        asyncio.run(made.function("http://127.0.0.1:1/", headers=BEARER))
+        asyncio.run(made.function("http://127.0.0.1:1/", headers=BEARER, context=ToolContext()))
     assert KEY not in f"{lost.value!r} {secret!r} {made!r} {made.description} {made.function!r}"
 
 
@@ -250,7 +251,9 @@ def test_a_sending_request_without_an_answer_is_said_to_be_in_doubt() -> None:
     async def request(method: str) -> None:
         client = Client(HERE.rule, Bounds(seconds=0.3))
         async with serving(silent) as port:
-            await http_request_tool(client).function(f"http://127.0.0.1:{port}/", method)
+            await http_request_tool(client).function(
+                f"http://127.0.0.1:{port}/", method, context=ToolContext()
+            )
 
     with pytest.raises(ConnectionError, match="may have been carried out"):
         asyncio.run(request("POST"))

@@ -20,7 +20,7 @@ from glassloop.testing.server import ChatServer, Completion, Raw, Request, calls
 
 def test_piped_lines_are_one_conversation(tmp_path: Path) -> None:
     script = [says("Hello Ada."), calls(("calculator", {"expression": "6*7"})), says("It is 42, Ada.")]
-    lines = "I am Ada\n\nwhat is \\\n6 times 7?\n/usage\nhistory\n/save talk.json\n/nope\nquit\nnever asked\n"
+    lines = "I am Ada\n\nwhat is \\\n6 times 7?\n/usage\nhistory\n/save talk.json\n/nope\n/histroy\n/save no/talk.json\nquit\nnever asked\n"
     with ChatServer(script) as server:
         done = glassloop("chat", "-m", f"{server.base_url}#m", folder=tmp_path, stdin=lines.encode())
     assert (done.code, done.out) == (0, "Hello Ada.\nIt is 42, Ada.\n")
@@ -34,7 +34,9 @@ def test_piped_lines_are_one_conversation(tmp_path: Path) -> None:
         "cost             unknown    unknown",
         "you: I am Ada",
         "→ calculator(",
-        "There is no /nope",
+        "There is no /nope. /help lists what there is.",
+        "There is no /histroy. Did you mean /history?",
+        "No such file or directory: no/talk.json",
     ):
         assert said in done.err
     saved = json.loads((tmp_path / "talk.json").read_text())

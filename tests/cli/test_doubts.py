@@ -91,6 +91,28 @@ def test_what_a_script_says_of_a_call_in_doubt_is_written_down_with_who_said_it(
     assert (found.outcome, found.by.endswith("glassloop approve")) == (OUTCOMES[options], True)
 
 
+def test_an_answer_that_nothing_waits_for_is_refused_and_no_answer_says_what_is_next(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "home" / "data" / "glassloop" / "sessions.db"
+    crashed(path, agent_of(payer([])))
+
+    def approve(*words: str) -> tuple[int, str]:
+        done = glassloop_here(monkeypatch, capfd, tmp_path, "approve", "session1", *words)
+        return done.code, done.err
+
+    code, said = approve("--no")
+    assert (code, "waits for that, but for --done RESULT, --retry or --give-up" in said) == (2, True)
+    assert "to go on: " in approve("--retry")[1]
+    for again in ("--retry", "--give-up", "--yes"):
+        code, said = approve(again)
+        assert (code, "No call waits in session session1." in said) == (2, True)
+    assert "to go on: " in approve()[1]
+    Store(path).undo("session1")
+    code, said = approve()
+    assert (code, said) == (0, "Nothing waits in session1.\n")
+
+
 def test_of_several_calls_in_doubt_a_script_must_say_which_one_is_done(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:

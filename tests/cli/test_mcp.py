@@ -177,7 +177,7 @@ def test_a_person_is_asked_at_a_terminal(tmp_path: Path, here: Here) -> None:
     """`n` trusts nothing; `y` trusts the file."""
     (tmp_path / ".mcp.json").unlink()
     (tmp_path / "AGENTS.md").write_text("Answer in French.")
-    for answer, standing in (("n", "not trusted yet"), ("y", "trusted")):
+    for answer, standing in (("n", "not trusted yet"), ("what?", "not trusted yet"), ("y", "trusted")):
         ours, theirs = pty.openpty()
         os.write(ours, f"{answer}\n".encode())
         done = subprocess.run(

@@ -182,3 +182,13 @@ def test_an_endpoint_without_a_list_says_so(tmp_path: Path) -> None:
         done = glassloop("models", "--base-url", f"{server.url}/api/v1", folder=tmp_path)
     assert (done.code, done.out) == (1, "")
     assert done.err.startswith("error: ")
+
+
+@pytest.mark.parametrize("group", ["mcp", "quirks"])
+def test_a_group_without_a_command_shows_what_there_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], group: str
+) -> None:
+    done = glassloop_here(monkeypatch, capfd, tmp_path, group)
+    assert (done.code, done.out) == (2, "")
+    assert done.err.startswith(f"Usage: glassloop {group} ")
+    assert "error" not in done.err

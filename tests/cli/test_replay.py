@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import json
 import signal
+import sqlite3
 import subprocess
 import time
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 from tests.cli.terminal import PROGRAM, Done, environment, glassloop, glassloop_here
 
+from glassloop import Agent, Endpoint, Limits, background, tool
 from glassloop.cli.commands.demo import ANSWER, QUESTION
+from glassloop.sessions.journal import SqliteJournal
 from glassloop.sessions.store import Store
 from glassloop.testing.server import ChatServer, calls, events, fails, says
 
@@ -214,6 +218,96 @@ TAMPERED = {
     "a result": ('"text": "24 °C, clear"', '"text": "24 °C, 晴"', ["request 2 of 2", 'recorded: "24 °C, clear"', 'now:      "24 °C, 晴"']),
     "an answer": ("fine", "good", ["led to another end", "recorded: answered: fine", "now:      answered: good"]),
 }  # fmt: skip
+
+
+@tool(approve=True)
+def send_it(to: str) -> str:
+    """Send it. Use it to send.
+
+    Args:
+        to: The address.
+    """
+    return f"sent to {to}"
+
+
+@pytest.mark.parametrize("dies_after", [None, "reply", "verdict"])
+def test_a_turn_that_was_left_for_another_task_has_the_results_that_it_was_left_with(
+    program: Here, dies_after: str | None
+) -> None:
+    turn = calls(("send_it", {"to": "ada"}), ("send_it", {}), ("fly", {}))
+    with ChatServer([turn, says("Something else.")]) as server:
+        journal = SqliteJournal(program.store.path)
+        agent = Agent(
+            Endpoint(server.base_url, "m"),
+            tools=[send_it],
+            approve=lambda verdict: None,
+            journal=journal,
+            recorder=journal.wire_log,
+        )
+        assert agent.run_sync("Send it.", session="s").stop_reason == "waiting_approval"
+        journal.close()
+        if dies_after is not None:
+            _forget_what_followed(program.store.path, dies_after)
+        agent.run_sync("Something else?", session="s")
+        journal.close()
+        background.submit(agent.model.close()).result()
+    again = program.run("replay", "s")
+    assert again.code == 0, again.err
+    assert "replayed: 2 requests" in again.err
+
+
+def _forget_what_followed(path: Path, kind: str) -> None:
+    """The file as it would be had the program been killed right after the first of this kind was written."""
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        (last,) = connection.execute("SELECT min(entry_id) FROM entry WHERE type = ?", (kind,)).fetchone()
+        connection.execute("DELETE FROM entry WHERE entry_id > ?", (last,))
+        connection.execute("UPDATE session SET head = ?", (last,))
+        connection.execute("UPDATE run SET status = 'running', stop_reason = NULL, text = ''")
+
+
+def test_a_run_that_was_killed_between_its_last_answer_and_its_end_and_then_went_on_replays(
+    program: Here,
+) -> None:
+    with ChatServer([calls(("fly", {})), says("At the limit."), says("Something else.")]) as server:
+        journal = SqliteJournal(program.store.path)
+        agent = Agent(
+            Endpoint(server.base_url, "m"),
+            limits=Limits(rounds=1),
+            journal=journal,
+            recorder=journal.wire_log,
+        )
+        agent.run_sync("Fly.", session="s")
+        journal.close()
+        with closing(sqlite3.connect(program.store.path, isolation_level=None)) as connection:
+            connection.execute("UPDATE session SET open_run = (SELECT run_id FROM run)")
+            connection.execute("UPDATE run SET status = 'running', stop_reason = NULL, text = ''")
+        agent.run_sync("Something else?", session="s")
+        journal.close()
+        background.submit(agent.model.close()).result()
+    again = program.run("replay", "s")
+    assert again.code == 0, again.err
+
+
+_AT_THE_SAME_MOMENT = (
+    "UPDATE exchange SET started_ms = (SELECT max(at_ms) FROM entry WHERE entry_id <= ?) WHERE n = 3"
+)
+
+
+@pytest.mark.parametrize("how", ["killed", "forked"])
+def test_what_was_asked_at_the_very_moment_where_it_breaks_off_has_no_answer_there(
+    program: Here, how: str
+) -> None:
+    program.ask(DEMO, QUESTION)
+    session, store = program.last, program.store
+    *_, before, last = (step.entry_id for step in store.timeline(session).steps)
+    with closing(sqlite3.connect(store.path, isolation_level=None)) as connection:
+        if how == "killed":
+            connection.execute("DELETE FROM entry WHERE entry_id = ?", (last,))
+            connection.execute("UPDATE session SET head = ?", (before,))
+            connection.execute("UPDATE run SET status = 'running', stop_reason = NULL, text = ''")
+        connection.execute(_AT_THE_SAME_MOMENT, (before,))
+    again = program.run("replay", session if how == "killed" else store.fork(session, before))
+    assert again.code == 0, again.err
 
 
 @pytest.mark.parametrize("name", TAMPERED)

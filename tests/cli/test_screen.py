@@ -67,6 +67,14 @@ CASES: dict[str, tuple[list[Event], list[str]]] = {
         ],
     ),
     "nothing came out": ([STARTED, result(" \n")], ['→ get_weather(city="北京")', "← get_weather: (no output)  0.50 s"]),
+    "each run has sums of its own": (
+        [STARTED, result("24 °C"), Finished(outcome(rounds=2)), Finished(outcome(rounds=1))],  # type: ignore[arg-type]
+        [
+            '→ get_weather(city="北京")',
+            "← get_weather: 24 °C  0.50 s",
+            "· 2 rounds, 1 tool call, 2.0 s",
+        ],
+    ),
     "an outcome nobody knows": (
         [STARTED, result("interrupted", "unknown")],
         ['→ get_weather(city="北京")', "? get_weather: interrupted  0.50 s"],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import resource
 import signal
 import subprocess
@@ -473,10 +474,13 @@ def test_a_chat_goes_back_forks_and_changes_between_conversations(place: Place) 
     ]
     first, fork = place.store.info("第一"), place.store.info("另一个")
     assert fork.forked_from == first.session_id
-    assert f"{fork.session_id} 2" in done.err
+    assert f"{fork.session_id}  2" in done.err
     assert "taken back: three" in done.err
     assert "taken back: five" in done.err
-    assert "6 model calls" in done.err
+    table = {row[0]: row[1:] for line in done.err.splitlines() if len(row := re.split(" {2,}", line)) == 3}
+    assert table[""] == ["last answer", "this chat"]
+    assert table["model calls"] == ["1", "6"]
+    assert table["tokens in"] == ["9", "54"]
 
 
 # ── Limits and beginning ─────────────────────────────────────────────────────────────────────────────

@@ -22,6 +22,10 @@ REWORDED = {
         "box could not be reached (No route to host)",
         "box could not be reached (No route to host)",
     ),
+    "a number of the system's": (
+        "The host box is not known ([Errno -2] Name or service not known)",
+        "The host box is not known (Name or service not known)",
+    ),
     "a deadline": ("No answer within 60 s (Deadlines.first_byte)", "No answer within 60 s"),
     "a long wait": (
         "The endpoint asks to wait 90 s, longer than the 60 s of Retries.longest_wait\n"

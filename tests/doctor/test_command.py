@@ -8,12 +8,12 @@ import signal
 import subprocess
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from tests.cli.terminal import PROGRAM, Done, environment, glassloop
+from tests.cli.terminal import PROGRAM, Done, environment, glassloop, glassloop_here
 from tests.doctor.healthy import plain
 
 from glassloop.testing.server import ChatServer, Reply, Request, fails
@@ -39,8 +39,19 @@ def served(script: object = plain) -> Iterator[ChatServer]:
         yield server
 
 
-def doctor(server: ChatServer, folder: Path, *more: str) -> Done:
-    return glassloop("doctor", "--base-url", server.base_url, "-m", "m", *more, folder=folder)
+Doctor = Callable[..., Done]
+
+
+@pytest.fixture
+def doctor(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], tmp_path: Path) -> Doctor:
+    """`doctor(server, …)` without a child process."""
+
+    def run(server: ChatServer, *more: str) -> Done:
+        return glassloop_here(
+            monkeypatch, capfd, tmp_path, "doctor", "--base-url", server.base_url, "-m", "m", *more
+        )
+
+    return run
 
 
 def test_a_profile_of_the_doctors_spares_the_next_run_every_failed_request(tmp_path: Path) -> None:
@@ -54,7 +65,7 @@ def test_a_profile_of_the_doctors_spares_the_next_run_every_failed_request(tmp_p
         untaught.mkdir()
         before = glassloop(*ask, folder=tmp_path, env={"GLASSLOOP_DATA_DIR": str(untaught)})
         assert (before.code, len(server.requests), refused(server)) == (0, 2, 1)
-        done = doctor(server, tmp_path, "--write")
+        done = glassloop("doctor", "--base-url", server.base_url, "-m", "m", "--write", folder=tmp_path)
         assert done.code == 0, done.err
         assert "Kept" in done.err
         server.requests.clear()
@@ -62,15 +73,15 @@ def test_a_profile_of_the_doctors_spares_the_next_run_every_failed_request(tmp_p
         assert (after.code, len(server.requests), refused(server)) == (0, 1, 0)
 
 
-def test_without_write_nothing_is_kept(tmp_path: Path) -> None:
+def test_without_write_nothing_is_kept(doctor: Doctor, tmp_path: Path) -> None:
     with served(_fussy) as server:
-        assert doctor(server, tmp_path, "--quick").code == 0
+        assert doctor(server, "--quick").code == 0
     assert list(tmp_path.rglob("profiles/*.json")) == []
 
 
-def test_quick_says_its_size_first_and_each_probe_as_it_ends(tmp_path: Path) -> None:
+def test_quick_says_its_size_first_and_each_probe_as_it_ends(doctor: Doctor) -> None:
     with served() as server:
-        done = doctor(server, tmp_path, "--quick")
+        done = doctor(server, "--quick")
         assert len(server.requests) < 10
     first, *rest = done.err.splitlines()
     assert "at most 9 requests" in first
@@ -80,9 +91,9 @@ def test_quick_says_its_size_first_and_each_probe_as_it_ends(tmp_path: Path) -> 
     assert names[:3] == ["reachable", "models", "plain"]
 
 
-def test_json_is_one_document_on_standard_output(tmp_path: Path) -> None:
+def test_json_is_one_document_on_standard_output(doctor: Doctor) -> None:
     with served(_fussy) as server:
-        done = doctor(server, tmp_path, "--quick", "--json", "-v")
+        done = doctor(server, "--quick", "--json", "-v")
     value = json.loads(done.out)
     assert (value["format"], value["verdict"]) == (1, "ready")
     assert [one["code"] for one in value["adaptations"]] == [
@@ -98,11 +109,13 @@ def test_json_is_one_document_on_standard_output(tmp_path: Path) -> None:
         (("--max-cost", "0.01"), 3, "does not say what a request costs"),
         (("some-model",), 2, "behind --compare"),
         (("--compare",), 2, "behind --compare"),
+        (("--compare", "a", "b"), 2, "-m names one model"),
+        (("--markdown", "nowhere/report.md"), 2, "there is no folder 'nowhere'"),
     ],
 )
-def test_how_it_ends(tmp_path: Path, arguments: Sequence[str], code: int, words: str) -> None:
+def test_how_it_ends(doctor: Doctor, arguments: Sequence[str], code: int, words: str) -> None:
     with served() as server:
-        done = doctor(server, tmp_path, *arguments)
+        done = doctor(server, *arguments)
     assert done.code == code, done.err
     assert words in done.err
 
@@ -119,10 +132,12 @@ def test_an_endpoint_that_cannot_be_used_ends_with_1_and_says_why(tmp_path: Path
     assert _KEY not in done.out + done.err + file.read_text()
 
 
-def test_several_are_shown_side_by_side(tmp_path: Path) -> None:
+def test_several_are_shown_side_by_side(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
     with served() as one, served(_fussy) as other:
         specs = [f"{one.base_url}#通义千问", f"{other.base_url}#m"]
-        done = glassloop("doctor", "--quick", "--compare", *specs, folder=tmp_path)
+        done = glassloop_here(monkeypatch, capfd, tmp_path, "doctor", "--quick", "--compare", *specs)
     assert done.code == 0, done.err
     rows = {line.split("\t")[0]: line.split("\t")[1:] for line in done.out.splitlines()}
     assert rows["verdict"] == ["ready", "ready"]

@@ -33,12 +33,12 @@ from glassloop.testing.triggers import is_about_history
 CATALOGUE = Path(__file__).parents[1] / "quirks" / "rejecting.jsonl"
 QUIRKS = load(CATALOGUE)
 RAISED = {
-    **dict.fromkeys(("H97", "H98", "H99", "H100"), AuthenticationFailed),
-    **dict.fromkeys(("H101", "H102", "H113", "H116"), ModelNotFound),
-    **dict.fromkeys(("H106", "H107", "H108"), OutOfCredit),
-    **dict.fromkeys(("H109", "H110"), ContentFiltered),
+    **dict.fromkeys(("H97", "H98", "H99", "H100", "H160", "H161"), AuthenticationFailed),
+    **dict.fromkeys(("H101", "H102", "H113", "H116", "H162", "H172"), ModelNotFound),
+    **dict.fromkeys(("H106", "H107", "H108", "H163"), OutOfCredit),
+    **dict.fromkeys(("H109", "H110", "H164"), ContentFiltered),
     **dict.fromkeys(("H103", "H104", "H105", "H111", "H112", "H114", "H115"), RequestRejected),
-    "H83": RateLimited,
+    **dict.fromkeys(("H83", "H169"), RateLimited),
 }
 
 

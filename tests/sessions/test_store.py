@@ -1,10 +1,13 @@
 """What people do with their sessions."""
 
 import asyncio
+import json
+import math
 import sqlite3
 
 import pytest
 from tests.sessions import kit
+from tests.simulator.sendable import problems
 
 from glassloop.core.entries import Reply, Text, ToolResult, User
 from glassloop.core.errors import SessionError
@@ -506,6 +509,77 @@ def test_hostile_ids_in_an_export_become_new_ones(path):
     found = store.timeline(made)
     assert [run.status for run in found.runs] == ["cancelled"]
     assert tasks(store.entries(made)) == ["hi"]
+
+
+def exported(*entries):
+    """An export of one run, by what is said in it: (type, seq, value), and what stands beside them."""
+    lines = [{"format": "glassloop-session", "version": 1}, {"run": "r"}]
+    lines += [
+        {"entry": kind, "run": "r", "seq": seq, "value": value, **rest} for kind, seq, value, rest in entries
+    ]
+    return [json.dumps(line) for line in lines]
+
+
+def said(seq, **rest):
+    return "user", seq, {"parts": [{"type": "text", "text": "hi"}]}, rest
+
+
+def asked(seq, *ids):
+    made = [{"id": one, "name": "act", "arguments": {}, "text": "{}"} for one in ids]
+    return "reply", seq, {"text": "Calling.", "tool_calls": made}, {}
+
+
+def judged(seq, made, outcome="ready", effect="once"):
+    named = {"id": made, "name": "act", "arguments": {}, "text": "{}"}
+    return "verdict", seq, {"call": named, "outcome": outcome, "effect": effect}, {}
+
+
+def allowed(seq, made):
+    return "decision", seq, {"call_id": made, "allowed": True}, {}
+
+
+def had(seq, made):
+    return "tool_result", seq, {"call_id": made, "name": "act", "parts": [{"type": "text", "text": "ok"}]}, {}
+
+
+@pytest.mark.parametrize(("entries", "states"), [
+    ([said(1), asked(2, "a", "b"), judged(3, "a"), judged(4, "b", effect="read")], ["unknown", "refused"]),
+    ([said(1), asked(2, "a", "b"), judged(3, "a", "ask"), judged(4, "b", "ask"), allowed(4, "b")], ["refused", "unknown"]),
+    ([said(1), asked(2, "a", "b"), judged(3, "a"), had(4, "b")], ["unknown", "ok"]),
+    ([said(1), asked(2, "a", "b"), had(3, "b")], ["ok", "refused"]),
+    ([asked(-3, "a"), said(1), asked(2, "b"), had(3, "b"), said(4)], ["refused", "ok"]),
+    ([said(1), asked(2, "a"), had(3, "a"), asked(4, "b")], ["ok", "refused"]),
+])  # fmt: skip
+def test_a_call_that_was_open_where_a_session_was_exported_has_the_result_that_is_true_of_it(
+    path, entries, states
+):
+    store = Store(path)
+    made = store.import_jsonl(exported(*entries))
+    found = store.entries(made)
+    assert [one.state for one in found if isinstance(one, ToolResult)] == states
+    assert problems(found) == []
+    again = store.import_jsonl(store.export_jsonl(made).splitlines())
+    assert store.entries(again) == found
+
+
+@pytest.mark.parametrize(("entries", "words"), [
+    ([said(1), had(2, "a")], "line 4 .*the result of no open call"),
+    ([said(1), asked(2, "a"), had(3, "a"), had(4, "a")], "line 6 .*the result of no open call"),
+    ([said(3), asked(4, "a"), had(2, "a")], "line 5 .*the result of no open call"),
+    ([said(1), asked(2, "a"), said(5), had(6, "a")], "line 6 .*the result of no open call"),
+    ([said(1), asked(2, "a"), said(3)], "line 5 .*between a call and its result"),
+    ([said(1), asked(2, "a", "a")], "line 4 .*have the same id"),
+    ([said(1.5)], "line 3 .*a whole number"),
+    ([said(2**62)], "line 3 .*a whole number"),
+    ([said(1, seconds=math.inf)], "line 3 .*is no number"),
+    ([said(1, cost=-math.inf)], "line 3 .*is no number"),
+    ([said(1, cost="1")], "line 3"),
+])  # fmt: skip
+def test_an_export_that_no_run_could_have_left_is_refused_by_its_line(path, entries, words):
+    store = Store(path)
+    with pytest.raises(SessionError, match=words):
+        store.import_jsonl(exported(*entries))
+    assert store.sessions() == []
 
 
 def test_an_import_masks_what_it_brings(path):

@@ -100,6 +100,45 @@ def test_plain_names_stay_as_they_are() -> None:
     assert len(set(names)) == 3
 
 
+def test_a_server_cannot_take_the_names_of_another_by_its_own_name() -> None:
+    posing = [
+        "github__evil",
+        "github_",
+        "github__",
+        "_github",
+        "git hub",
+        "github\u200b",
+        "g" * 40,
+        "天气",
+        "git_hub ",
+    ]
+    names = wire_names([*((one, "_x") for one in posing), ("github", "x"), ("git_hub", "x")])
+    starts = [names[one, "_x"].partition("__")[0] for one in posing]
+    assert len({*starts, "github", "git_hub"}) == len(posing) + 2
+    assert names["github", "x"] == "github__x"
+    assert not [one for one in posing if names[one, "_x"].startswith(("github__", "git_hub__"))]
+
+
+LARGE: dict[str, Any] = {
+    "schema": {"inputSchema": {"x": "y" * 300_000}},
+    "description": {"description": "y" * 300_000},
+    "annotations": {"annotations": {"x": ["y"] * 100_000}},
+}
+
+
+@pytest.mark.parametrize("case", LARGE)
+def test_a_tool_of_which_too_much_is_said_is_left_out_before_it_is_kept(case: str) -> None:
+    found, left_out = definitions_from([{"name": "a", **LARGE[case]}, {"name": "b"}])
+    assert [one.name for one in found] == ["b"]
+    assert "'a' is left out" in left_out[0]
+
+
+def test_all_tools_of_a_server_together_are_bounded() -> None:
+    found, left_out = definitions_from({"name": f"t{n}", "description": "y" * 150_000} for n in range(100))
+    assert sum(len(one.text) for one in found) < 6_000_000
+    assert len(found) + len(left_out) == 100
+
+
 HIDDEN = {
     "ansi": ("safe\x1b[31m red\x1b[0m", "safe red"),
     "osc": ("a\x1b]0;title\x07b", "ab"),
@@ -144,6 +183,16 @@ SCHEMAS: dict[str, Any] = {
     },
     "references elsewhere": {"type": "object", "properties": {"a": {"$ref": "https://evil.example/x.json"}}},
     "a union": {"anyOf": [{"type": "object", "properties": {"a": {}}}, {"type": "object"}]},
+    "a long chain of references": {
+        "properties": {"a": {"$ref": "#/$defs/0"}},
+        "$defs": {str(n): {"$ref": f"#/$defs/{n + 1}"} for n in range(2_500)},
+    },
+    "references that double at every step": {
+        "properties": {"a": {"$ref": "#/$defs/0"}},
+        "$defs": {
+            str(n): {"properties": {p: {"$ref": f"#/$defs/{n + 1}"} for p in ("a", "b")}} for n in range(40)
+        },
+    },
     "nonsense": {"type": "object", "properties": ["a"], "items": 7},
     "a pattern": {"type": "object", "properties": {"a": {"type": "string", "pattern": "(a+)+$"}}},
 }

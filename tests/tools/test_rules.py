@@ -71,7 +71,7 @@ COVERED = [
     ("write_file: ./docs/**", write("docs//./a.md")),
     ("write_file: docs/*.md", write("docs/a.md")),
     ("write_file: docs/a.md", write("docs/a.md")),
-    ("write_file: link/**", write("src/a.py")),
+    ("write_file: [[]slug]/**", write("[slug]/a.py")),
     ("files: docs/**", ("move_file", {"source": "docs/deep", "target": "docs/other"})),
     ("shell: git status", run("git status")),
     ("shell: git status", run("'git'   \"status\"")),
@@ -86,6 +86,9 @@ COVERED = [
 ]
 
 NOT_COVERED = [
+    ("write_file: link/**", write("src/a.py")),
+    ("write_file: link", write("src")),
+    ("write_file: docs/out/**", write("src/a.py")),
     ("read_file", write("a.md")),
     ("write_file: docs/**", write("docs-evil/a.md")),
     ("write_file: docs/**", write("src/a.md")),
@@ -181,6 +184,9 @@ CONCERNED = [
     ("write_file: docs/**", write("DOCS/a.md")),
     ("write_file: docs/**", write("Docs/deep/a.md")),
     ("write_file: src/**", write("docs/out/a.md")),
+    ("write_file: link/**", write("src/a.py")),
+    ("move_file: docs/deep/**", ("move_file", {"source": "docs", "target": "other"})),
+    ("files: docs/deep/*.md", ("delete_file", {"path": "docs/deep"})),
     ("files: src/**", ("move_file", {"source": "docs/deep", "target": "src/deep"})),
     ("files: src/**", ("search_files", {"text": "x", "path": "src"})),
     ("shell: rm", run("ls; rm -rf x")),
@@ -221,6 +227,17 @@ def test_a_rule_for_a_kind_of_tools_never_answers_a_question_of_the_tool_itself(
     key = ("read_file", {"path": "id_rsa"})
     assert outcome(project, *key, allow=["effect: read"]) == "ask"
     assert outcome(project, *key, allow=["read_file"]) == "ready"
+
+
+def test_a_rule_with_an_asterisk_takes_in_tools_of_the_server_it_names_and_of_no_other(project: Path) -> None:
+    def ruled(rule: str, name: str) -> str:
+        box = Toolbox(
+            [Tool(name, "It.", TEXTS, dict, origin="mcp")], policy=rules(allow=[rule], folder=project)
+        )
+        return box.prepare(ToolCall("c1", name, {})).outcome
+
+    assert ruled("github__*", "github__issues") == "ready"
+    assert ruled("git*", "github__issues") == "ask"
 
 
 def test_a_denial_names_its_rule_to_the_model(project: Path) -> None:
@@ -269,6 +286,11 @@ def test_a_rule_that_can_match_nothing_is_told(project: Path) -> None:
 OFFERED = [
     (write("docs/deep/a.md"), "write_file: docs/deep/**"),
     (write("a.md"), "write_file: ./**"),
+    (write("[slug]/a.md"), "write_file: [[]slug]/**"),
+    (write("*/a.md"), "write_file: [*]/**"),
+    (write(" docs/a.md"), None),
+    (write("~root/a.md"), None),
+    (("read_file", {"path": "docs/.env"}), "read_file: docs/.env"),
     (run("git log -3"), "shell: git ..."),
     (run("sh -c 'rm x'"), None),
     (run("/usr/bin/python3.11 -c x"), None),

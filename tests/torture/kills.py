@@ -126,7 +126,7 @@ class Scene:
         """SIGKILL after a random number of events that the outside sees, and a little. False: it had ended."""
         until = self.events() + self.chance.randint(0, 12)
         while self.events() < until and child.poll() is None:
-            time.sleep(0.001)
+            time.sleep(0.004)
         if self.events() == 0:
             time.sleep(self.chance.random() * 0.8)  # while it starts
         time.sleep(self.chance.random() * 0.016)

@@ -141,7 +141,7 @@ CASES = [
     ),
     (200, '{"base_resp":{"status_code":1002,"status_msg":"rate limit"}}', "Retry"),
     (200, '{"base_resp":{"status_code":1008,"status_msg":"insufficient balance"}}', "OutOfCredit"),
-    (400, "invalid params, context window exceeds limit (2013)", "Overflow:2013"),
+    (400, "invalid params, context window exceeds limit (2013)", "Overflow"),
     (400, "Input is too long for requested model.", "Overflow"),
     (400, "Please reduce the length of the messages or completion.", "Overflow"),
     (400, "The prompt is too long: 200000, model maximum context length: 128000", "Overflow:128000"),
@@ -427,11 +427,6 @@ CASES = [
     (400, "Input token length exceeds limit", "Overflow"),
     (400, "tokens in request more than max tokens allowed", "Overflow"),
     (
-        400,
-        "Requested token count exceeds the model's maximum context length of 8192 tokens.",
-        "Overflow:8192",
-    ),
-    (
         413,
         "Request too large for model `x` in organization `o` service tier `on_demand` on tokens per minute (TPM): Limit 6000, Requested 7012, please reduce your message size and try again.",
         "Overflow:6000",
@@ -513,6 +508,8 @@ UNUSABLE = {
     "not a number": ({"temperature": "hot"}, 400, "Field 'temperature': [json.exception.type_error.302] type must be number, but is string"),
     "not a number, in a validator's words": ({"top_p": [1]}, 422, "body → top_p: Input should be a valid number"),
     "fewer than none": ({"max_tokens": -7}, 400, "Field 'max_tokens': Value must be between -1 <= value <= 2147483647, but got -7"),
+    "a local server's word for no limit": ({"max_tokens": -1}, 400, "max_tokens must be at least 1"),
+    "the same, elsewhere": ({"max_completion_tokens": -1}, 422, "max_completion_tokens: Input should be greater than 0"),
     "none at all": ({"max_completion_tokens": 0}, 400, "max_completion_tokens is too small: must be at least 1"),
     "half a token": ({"max_tokens": 12.5}, 400, "max_tokens: expected an integer"),
     "a choice that is none": ({"tool_choice": "sometimes"}, 400, "Invalid tool_choice: sometimes"),
@@ -537,7 +534,7 @@ def test_a_setting_that_no_endpoint_could_take_is_the_users_to_correct(name):
 
 TAKEN_ELSEWHERE = [
     ({"temperature": 1.5}, "temperature must be at most 1", "clamp:temperature:1"),
-    ({"max_tokens": -1}, "max_tokens must be at least 1", "drop:max_tokens"),
+    ({"max_tokens": -1}, "Unsupported parameter: 'max_tokens'. Use 'max_completion_tokens' instead.", "rename:max_tokens"),
     ({"tool_choice": "any"}, "tool_choice must be one of 'auto', 'none', 'required'", "tool_choice:any:required"),
     ({"tool_choice": "required"}, "tool_choice is not supported", "drop:tool_choice"),
     ({"reasoning_effort": "minimal"}, "Unsupported value for reasoning_effort", "drop:reasoning_effort"),
@@ -752,6 +749,64 @@ def test_a_limit_that_the_conversation_leaves_room_for_shortens_the_answer_and_i
     assert judgement.changes == {"max_values": {"max_tokens": 8192 - 1000 - 16}}
     assert not judgement.lasting
     assert outcome(judged(400, text, request_of(settings={}))) == "Overflow:8192"
+
+
+NO_ROOM = [
+    # the prompt alone is too long
+    "This model's maximum context length is 8192 tokens. However, you requested 0 output tokens and your prompt contains at least 8193 input tokens, for a total of at least 8193 tokens.",
+    "maximum context length is 8192 tokens, but you requested 40200 tokens",
+    "the context size is 8,192 tokens and the prompt has 8100 tokens",
+]
+
+
+@pytest.mark.parametrize("text", NO_ROOM)
+def test_where_the_window_leaves_no_room_the_conversation_is_shortened_and_no_limit_is_learned(text):
+    sent = request_of(settings={"max_tokens": 32000})
+    assert outcome(judged(400, text, sent)) == "Overflow:8192"
+
+
+@pytest.mark.parametrize(
+    ("text", "left"),
+    [
+        ("maximum context length is 8192 tokens, but you requested 33000 tokens", 8192 - 1000 - 16),
+        ("context window is 8192, requested total of 33000 tokens exceeds it", 8192 - 1000 - 16),
+        ("the request exceeds the context length of 8192 tokens", None),  # by an estimate of what was sent
+        ("Requested token count exceeds the model's maximum context length of 8192 tokens.", None),
+    ],
+)
+def test_a_window_is_no_bound_of_the_answer_but_what_it_leaves_is_this_once(text, left):
+    sent = request_of(settings={"max_tokens": 32000})
+    judgement = judged(400, text, sent)
+    assert not judgement.lasting
+    [(field, value)] = judgement.changes["max_values"].items()
+    assert field == "max_tokens"
+    assert value == left or (left is None and 7000 < value < 8192 - 16)
+
+
+def test_a_small_limit_beside_a_full_window_shortens_the_conversation():
+    text = "the request exceeds the context length of 8192 tokens"
+    assert outcome(judged(400, text, request_of(settings={"max_tokens": 300}))) == "Overflow:8192"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '"auto" tool choice requires --enable-auto-tool-choice and --tool-call-parser to be set',
+        "tool_choice needs the server to be started with --enable-tools",
+        "tool_choice=required is not supported without a tool call parser",
+    ],
+)
+def test_a_server_without_a_parser_of_calls_is_asked_in_text_at_once(text):
+    sent = request_of(settings={"tool_choice": "required"})
+    assert outcome(judged(400, text, sent)) == "tool_mode:text"
+
+
+def test_past_calls_are_numbered_where_that_is_wanted_and_a_place_in_the_history_is_no_such_wish():
+    wanted = '{"detail": [{"type": "missing", "loc": ["body", "messages", 2, "tool_calls", 0, "index"], "msg": "Field required"}]}'
+    assert outcome(judged(422, wanted)) == "call_index:yes"
+    assert outcome(judged(422, "messages[2].tool_calls[0]: missing field `index`")) == "call_index:yes"
+    elsewhere = "content is missing in the assistant message at index 2"
+    assert outcome(judged(400, elsewhere)) != "call_index:yes"
 
 
 def test_an_affordable_number_is_asked_for_if_it_is_worth_it():

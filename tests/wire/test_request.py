@@ -96,6 +96,7 @@ PROFILES = st.fixed_dictionaries(
         "ids": st.sampled_from(["any", "safe", "nine"]),
         "arguments": st.sampled_from(["text", "object"]),
         "call_extra": st.booleans(),
+        "call_index": st.booleans(),
         "signature": st.booleans(),
         "reasoning_back": st.sampled_from(["loop", "never", "always"]),
         "reasoning_name": st.sampled_from([None, "reasoning_content"]),

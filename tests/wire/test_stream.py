@@ -443,3 +443,31 @@ def test_a_megabyte_is_no_more_than_twice_the_work_of_half_a_megabyte(
 ) -> None:
     small, large = (_operations(partial(read, unit * (size // len(unit)))) for size in (500_000, 1_000_000))
     assert large <= 2.2 * small + 200
+
+
+@pytest.mark.parametrize(
+    ("events", "codes"),
+    [
+        ([{"content": "The sum of two"}, {"content": "The sum of two and two"}, {"content": "The sum of two and two is 4."}], ["cumulative_chunks"]),
+        ([{"reasoning_content": "a b"}, {"reasoning_content": "a b c"}, {"reasoning_content": "a b c d"}, {"content": "4"}], ["cumulative_chunks"]),
+        ([{"content": "The sum"}, {"content": " is 4."}], []),
+    ],
+)  # fmt: skip
+def test_chunks_that_repeat_what_came_before_are_mended_and_that_is_said(events, codes):
+    reply = reply_in(stream(*events))
+    assert [mend.code for mend in reply.mends] == codes
+
+
+def test_arguments_that_repeat_what_came_before_are_mended_and_that_is_said():
+    pieces = ['{"ci', '{"city": "Os', OSLO_TEXT]
+    fragments = [fragment(pieces[0], "get_weather", index=0, id="a")]
+    fragments += [fragment(piece, index=0) for piece in pieces[1:]]
+    reply = reply_in(calls_stream(*fragments))
+    assert reply.tool_calls[0].arguments == OSLO
+    assert [mend.code for mend in reply.mends] == ["cumulative_chunks"]
+
+
+def test_a_function_that_is_json_text_is_read_in_a_stream_too():
+    text = json.dumps({"name": "get_weather", "arguments": OSLO_TEXT})
+    reply = reply_in(calls_stream({"index": 0, "id": "a", "function": text}))
+    assert [(call.name, call.arguments) for call in reply.tool_calls] == ONE

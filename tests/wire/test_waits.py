@@ -53,6 +53,8 @@ def test_headers_say_how_long(headers, wait):
         ("Please wait 3 hours", 10800),
         ("Please retry in 32.43s.", 32.43),
         ("请在 5 秒后重试", 5),
+        ("Daily limit reached, try again tomorrow.", 86400),
+        ("今日额度已用完，请明天再试", 86400),
         ("You waited too long", None),
         ("Limit 30, used 12", None),
     ],

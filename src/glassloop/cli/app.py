@@ -77,9 +77,10 @@ def app() -> None:
     """A tool-calling agent for every OpenAI-compatible endpoint, with nothing hidden.
 
     \b
-      glassloop demo                                     see how it works, without a key
-      glassloop run "What is 15% of 240?"                ask once
-      glassloop chat -m ollama:qwen3 -T tools.py         talk, with your own tools
+      glassloop demo                          see how it works, without a key
+      glassloop run "What is 15% of 240?"     ask once
+      glassloop chat -T tools.py              talk, with your own tools
+      glassloop doctor -m MODEL --quick       does this endpoint really work?
 
     Exit codes: 0 answered, 1 failed, 2 wrong usage or configuration, 3 stopped at a limit, 130 interrupted.
     """

@@ -15,7 +15,7 @@ from glassloop.cli.answers import Answer, Standing, answer_from, choices, decisi
 from glassloop.cli.failures import color_of
 from glassloop.cli.safe_text import one_line, visible
 from glassloop.cli.terminal import for_stderr
-from glassloop.core.events import ApprovalAsked, ApprovalDecided, Event, ToolStarted
+from glassloop.core.events import ApprovalAsked, ApprovalDecided, Event, ToolFinished, ToolStarted
 from glassloop.core.tools import Decision, Verdict
 
 if TYPE_CHECKING:
@@ -55,6 +55,8 @@ class Asker:
             self._event(event.verdict.call.id).set()
         elif isinstance(event, ToolStarted) and event.call.name == ASK_USER:
             self._event(ASK_USER).set()
+        elif isinstance(event, ToolFinished):
+            self.standing.heard(event.result)
 
     async def __call__(self, verdict: Verdict) -> Decision:
         early = self._without_asking(verdict)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import difflib
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from glassloop.cli.failures import message_lines
 from glassloop.cli.safe_text import one_line, shortened, visible
 from glassloop.cli.screen import Line, Style, call_text, counted
 from glassloop.cli.tally import usage_lines
@@ -52,11 +54,16 @@ def run_command(chat: Chat, text: str) -> list[Line] | Say | SumUp:
     if not word.startswith("/") and not (name in BARE and not argument):
         return Say(text)
     if name not in COMMANDS:
-        return [Line(f"There is no /{one_line(name)}. /help lists what there is.", "bad")]
+        return [Line(f"There is no /{one_line(name)}.{_meant(name)} /help lists what there is.", "bad")]
     try:
         return COMMANDS[name][0](chat, argument.strip())
     except (ConfigError, SessionError, OSError) as error:
-        return [Line(visible(line), "bad") for line in str(error).splitlines()]
+        return [Line(line, "bad") for line in message_lines(error)]
+
+
+def _meant(name: str) -> str:
+    near = difflib.get_close_matches(name, COMMANDS, n=1)
+    return f" Did you mean /{near[0]}?" if near else ""
 
 
 def _help(chat: Chat, argument: str) -> list[Line]:
@@ -172,7 +179,7 @@ def _rewind(chat: Chat, argument: str) -> list[Line]:
     """Keep the first N questions with their answers. Without N: the questions by number."""
     asked = _questions(chat)
     if not argument:
-        lines = [Line(f"{number:>3} {shortened(text, 70)}") for number, text in enumerate(asked, 1)]
+        lines = [Line(f"{number:>3}  {shortened(text, 70)}") for number, text in enumerate(asked, 1)]
         return [*lines, Line("/rewind N keeps the first N of them", "quiet")] if lines else [NOTHING_SAID]
     if not argument.isdecimal() or int(argument) >= len(asked):
         return [Line(f"/rewind N: N is a number from 0 to {max(0, len(asked) - 1)}", "bad")]
@@ -202,7 +209,7 @@ def _sessions(chat: Chat, argument: str) -> list[Line]:
     found = chat.keeping.store_of(None).sessions(folder=folder(), limit=15)
     lines = [
         Line(
-            f"{one.session_id} {when(one.updated_ms)} {shortened(one_line(one.name or one.title), 60)}",
+            f"{one.session_id}  {when(one.updated_ms)} {shortened(one_line(one.name or one.title), 60)}",
             "title" if one.session_id == current else "plain",
         )
         for one in found

@@ -12,7 +12,7 @@ from rich.theme import Theme
 
 from glassloop.cli.asking import ASK_USER
 from glassloop.cli.markdown import Block, blocks_of
-from glassloop.cli.safe_text import SafeStream, one_line, shortened, visible, width_of
+from glassloop.cli.safe_text import SafeStream, laid_out, one_line, shortened, visible, width_of
 from glassloop.cli.screen import Line, Screen, Style
 from glassloop.core.events import (
     ApprovalAsked,
@@ -186,4 +186,5 @@ def _end_of(text: str, columns: int) -> str:
 def print_lines(console: Console, lines: list[Line]) -> None:
     """Lines outside of an answer."""
     for line in lines:
-        console.print(Text(line.text, STYLES[line.style]))
+        for text in laid_out(line.text, console.width):
+            console.print(Text(text, STYLES[line.style]), soft_wrap=True)

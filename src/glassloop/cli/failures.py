@@ -72,7 +72,10 @@ def exit_code_of(error: BaseException) -> int:
 
 
 def report(error: BaseException) -> None:
-    """Say on stderr what went wrong. A reader that has gone and a deliberate exit are no news."""
+    """Say on stderr what went wrong; a group without a command shows its help. A reader that has gone is no news."""
+    if isinstance(error, click.exceptions.NoArgsIsHelpError):
+        click.echo(error.format_message(), err=True)
+        return
     lines = message_lines(error)
     if not lines:
         return

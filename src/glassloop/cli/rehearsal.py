@@ -21,8 +21,9 @@ from glassloop.core.limits import Limits, Spent
 from glassloop.core.loop import Loop
 from glassloop.core.recording import Recorder
 from glassloop.core.setup import EndpointSetup
-from glassloop.core.steps import Controller, Step
+from glassloop.core.steps import CallModel, Controller, Finish, Step
 from glassloop.core.tools import Decision, ToolSpec, Verdict
+from glassloop.core.words import not_allowed
 from glassloop.handles import Result, Run
 from glassloop.models.model import ModelRequest, Said
 from glassloop.models.playback import INTERRUPTED
@@ -79,8 +80,9 @@ class Rehearsal:
 
     def verify(self, result: Result[str]) -> None:
         """Raise `ReplayMismatch` unless everything was asked again, and the run ended as it did."""
-        left = [one for one in self._model.unplayed if one.error not in INTERRUPTED]
-        if left:
+        unplayed = self._model.unplayed
+        left = [one for one in unplayed if one.error not in INTERRUPTED]
+        if left and not (self.run.stop_reason in _UNANSWERED and self._model.plays_last(unplayed)):
             raise ReplayMismatch(
                 f"The recording goes on: {len(left)} of its {self.requests} requests were not sent again."
             )
@@ -98,8 +100,8 @@ class _Model:
     """A `ReplayModel` that delivers, with each answer, what people said before the next one was asked for."""
 
     def __init__(self, run: RecordedRun, masked: Callable[[bytes], bytes]) -> None:
-        exchanges = _exchanges(run)
-        self._replay = ReplayModel(exchanges, masked=masked) if exchanges else None
+        self._exchanges = _exchanges(run)
+        self._replay = ReplayModel(self._exchanges, masked=masked) if self._exchanges else None
         self._messages = _messages(run.records)
         self._answers = [one.value for one in run.records if _is_answer(one)]
         self._asked = 0
@@ -112,6 +114,10 @@ class _Model:
     @property
     def unplayed(self) -> Sequence[Recorded]:
         return self._replay.unplayed if self._replay else ()
+
+    def plays_last(self, some: Sequence[Recorded]) -> bool:
+        """Are these the last exchanges? Of what was asked when somebody went away nobody wrote down the answer."""
+        return list(map(id, some)) == list(map(id, self._exchanges[len(self._exchanges) - len(some) :]))
 
     def attach(self, run: Run[str]) -> None:
         self._run = run
@@ -200,8 +206,13 @@ class _Tools:
     def __init__(self, run: RecordedRun, interrupt: Callable[[], Awaitable[NoReturn]]) -> None:
         values = [one.value for one in run.records]
         self._specs = tuple(run.agent.tools)
-        self._verdicts = {one.call.id: one for one in values if isinstance(one, Verdict)}
         self._results = {one.call_id: one for one in values if isinstance(one, ToolResult)}
+        decided = {one.call_id: one for one in values if isinstance(one, Decision)}
+        self._verdicts = {
+            one.call.id: _as_it_went(one, decided.get(one.call.id), self._results.get(one.call.id))
+            for one in values
+            if isinstance(one, Verdict)
+        }
         self._interrupt = interrupt
 
     @property
@@ -209,9 +220,11 @@ class _Tools:
         return self._specs
 
     def prepare(self, call: ToolCall) -> Verdict:
-        return self._verdicts.get(call.id) or Verdict(
-            call, "problem", text="This call is not in the recording."
-        )
+        if verdict := self._verdicts.get(call.id):
+            return verdict
+        if call.id in self._results:  # killed before there was a verdict, and left
+            return Verdict(call, "ready")
+        return Verdict(call, "problem", text="This call is not in the recording.")
 
     async def execute(self, verdict: Verdict, context: ToolContext) -> ToolResult:
         result = self._results.get(verdict.call.id)
@@ -219,6 +232,25 @@ class _Tools:
 
     def is_sequential(self, name: str) -> bool:
         return False
+
+
+def _as_it_went(verdict: Verdict, decision: Decision | None, result: ToolResult | None) -> Verdict:
+    """The verdict; or one that lets the call have its recorded result, where the loop would give it another one.
+
+    So it is with a turn that was left: the run was suspended or killed in it, and went on with a new task.
+    """
+    match verdict.outcome:
+        case "problem":
+            left = result is not None and result.text != verdict.text
+        case "ask":
+            left = result is not None and (decision is None or _was_overruled(decision, result))
+        case _:
+            left = False
+    return replace(verdict, outcome="ready", text="") if left else verdict
+
+
+def _was_overruled(decision: Decision, result: ToolResult) -> bool:
+    return not decision.allowed and result.text != not_allowed(decision.reason)
 
 
 def _decisions(records: Sequence[Record]) -> Callable[[Verdict], Decision | None]:
@@ -234,6 +266,7 @@ class _Controller:
         self._run = run
         self._seconds = {(one.seq, type(one.value)): one.seconds for one in run.records}
         self._notes = {one.seq: one.value for one in run.records if isinstance(one.value, Note)}
+        self._said = {one.seq for one in run.records if isinstance(one.value, User)}
         self._last_reply = max((one.seq for one in run.records if isinstance(one.value, Reply)), default=0)
         self._seq = 0
         window, size, hint = run.agent.window, run.agent.size, run.agent.hint
@@ -244,7 +277,11 @@ class _Controller:
         )
 
     def next(self) -> Step:
-        return self._loop.next()
+        """What is due; where the run was killed at its end and went on with another task, room for that."""
+        step = self._loop.next()
+        if isinstance(step, Finish) and step.stop_reason != "answered" and step.seq in self._said:
+            return CallModel(step.seq, "turn", ())
+        return step
 
     def feed(self, record: Record) -> None:
         self._seq = record.seq

@@ -8,7 +8,7 @@ from typing import Any
 
 from glassloop.core.visible import INVISIBLE, JOINERS, one_line, visible
 
-__all__ = ["INVISIBLE", "SafeStream", "one_line", "shortened", "visible", "width_of", "wrapped"]
+__all__ = ["INVISIBLE", "SafeStream", "laid_out", "one_line", "shortened", "visible", "width_of", "wrapped"]
 
 
 class SafeStream:
@@ -91,6 +91,25 @@ def wrapped(text: str, columns: int) -> list[str]:
     """
     columns = max(2, columns)
     return [line for paragraph in text.split("\n") for line in _filled(paragraph.expandtabs(4), columns)]
+
+
+_HEAD = re.compile(r"\s*(?:[^\w\s] (?=\S)|\S+ {2,}(?=\S))?")
+"""What the further lines of a line stay clear of: its margin, and a mark (`! `) or a label (`/help   `) behind it."""
+
+
+def laid_out(text: str, columns: int) -> list[str]:
+    """`wrapped`, with the further lines of each line below its words: they hang under a mark, a label or a margin."""
+    return [line for paragraph in text.split("\n") for line in _hanging(paragraph.expandtabs(4), columns)]
+
+
+def _hanging(text: str, columns: int) -> list[str]:
+    found = _HEAD.match(text)
+    head = found.group() if found else ""
+    margin = width_of(head)
+    if width_of(text) <= columns or not head or margin > columns // 2:
+        return wrapped(text, columns)
+    first, *others = wrapped(text[len(head) :], columns - margin)
+    return [head + first, *(" " * margin + line for line in others)]
 
 
 def _filled(text: str, columns: int) -> list[str]:

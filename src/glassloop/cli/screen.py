@@ -64,7 +64,7 @@ class Line:
 
 @dataclass(slots=True)
 class Screen:
-    """Turns the events of one run into lines for a terminal of `width` columns. Keeps only what a later line needs.
+    """Turns the events of runs into lines for a terminal of `width` columns. Keeps only what a later line needs.
 
     `wraps`: notices are broken into lines of that width; else each is one line, for a file or a pipe.
     """
@@ -112,7 +112,9 @@ class Screen:
             case ToolFinished():
                 return self._after_tool(event)
             case Finished():
-                return self._total(event.result)
+                total = self._total(event.result)
+                self._usage, self._calls, self._running = Usage(), 0, set()
+                return total
         return event_lines(event)
 
     def _after_reply(self, event: ModelFinished) -> Line:

@@ -14,6 +14,7 @@ import click
 from glassloop.cli.printing import say
 from glassloop.cli.safe_text import one_line, visible
 from glassloop.cli.screen import Line, counted
+from glassloop.cli.terminal import is_confirmed
 from glassloop.cli.wording import program
 from glassloop.config import Config, user_folder
 from glassloop.config.mcp_servers import Configured, Servers, find_servers
@@ -160,15 +161,19 @@ def _start_servers(made: Surroundings, servers: Servers) -> None:
     chosen = [one for one in chosen if not one.settings.disabled]
     if chosen:
         made.configured = {one.settings.name: one for one in chosen}
-        made.mcp = start(chosen, servers.variables)
+        made.mcp = start(chosen, servers)
         made.settle()
 
 
-def start(chosen: Iterable[Configured], variables: Mapping[str, str]) -> McpTools:
-    """Start these servers, all at once, and say how that goes."""
+def start(chosen: Iterable[Configured], servers: Servers) -> McpTools:
+    """Start these of the servers, all at once, and say how that goes."""
     from glassloop.tools.mcp import McpTools
 
-    tools = McpTools([one.settings for one in chosen], variables=variables)
+    tools = McpTools(
+        [one.settings for one in chosen],
+        variables=servers.variables,
+        data_variables=servers.data_variables,
+    )
     names = ", ".join(one_line(state.settings.name) for state in tools.states)
     say(Line(f"· starting MCP servers: {names}", "quiet"))
     try:
@@ -203,7 +208,7 @@ def _is_accepted(server: str, new: Iterable[Definition], pinned: Mapping[str, st
         say(Line(f"! these are left out until they are accepted: {program()} trust", "mend"))
         return False
     try:
-        return click.confirm("  Use them from now on?", default=False, err=True)
+        return is_confirmed("  Use them from now on?")
     except click.Abort:
         return False
 

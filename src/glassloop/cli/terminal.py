@@ -1,4 +1,4 @@
-"""The terminal behind a stream: how wide it is, and a line laid out for it."""
+"""The terminal behind a stream: how wide it is, a line laid out for it, and a yes or no typed at it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ import os
 import sys
 from typing import IO
 
-from glassloop.cli.safe_text import wrapped
+import click
+
+from glassloop.cli.safe_text import laid_out
 
 WIDE = 120
 """Columns for a stream that is no terminal and says nothing of its width."""
@@ -24,4 +26,17 @@ def width_of_terminal(stream: IO[str]) -> int:
 
 def for_stderr(line: str, margin: int = 0) -> list[str]:
     """A line for standard error: wrapped at a terminal's width less a margin, whole where there is no terminal."""
-    return wrapped(line, width_of_terminal(sys.stderr) - margin) if sys.stderr.isatty() else [line]
+    return laid_out(line, width_of_terminal(sys.stderr) - margin) if sys.stderr.isatty() else [line]
+
+
+def is_confirmed(question: str) -> bool:
+    """Whether a person answers `y` or `yes`; as at every question here, anything else is a no.
+
+    Raises `click.Abort` on Ctrl-C and at the end of the input.
+    """
+    try:
+        said = click.prompt(f"{question} [y/N]", default="", show_default=False, err=True)
+    except click.Abort:
+        click.echo(err=True)
+        raise
+    return said.strip().lower() in ("y", "yes")

@@ -53,7 +53,7 @@ def toolbox_of(tools: Iterable[Tool], config: Config, approve: Approve | None) -
     toolbox = Toolbox(chosen, policy=policy)
     if isinstance(approve, Asker):
         keep = partial(allowed.allow_always, user_folder() / allowed.FILE_NAME, Path.cwd())
-        approve.standing = Standing(toolbox, folder, keep).in_place_of(approve.standing)
+        approve.standing = Standing(toolbox, folder, keep, config.approvals.ask).in_place_of(approve.standing)
     return toolbox
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 _REWORDED: Sequence[tuple[re.Pattern[str], str]] = (
     (re.compile(r" \(Connection refused\)"), ""),  # that nothing listens there is plain from the rest
+    (re.compile(r"\[Errno -?\d+\] "), ""),
     (re.compile(r" \((?:Deadlines|Retries)\.\w+\)"), ""),
     (re.compile(r"\bthe ([\d.]+ s) of (?:Deadlines|Retries)\.\w+"), r"\1"),
     (re.compile(r", or allow a longer wait\."), ", or choose another model with -m."),

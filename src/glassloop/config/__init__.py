@@ -2,7 +2,7 @@
 
 Sources, strongest first: the command line, the environment, `.env` in the working folder, `glassloop.toml` in the
 project, `glassloop.toml` in the user's config folder. `.env` and the project's file came with a folder and are not
-trusted: they may narrow rights, never widen them (`_rules`, `_tools`, `_limits`), and cannot send a key of another
+trusted: they may narrow rights, never widen them (`merging.py`), and cannot send a key of another
 source anywhere (`keys.py`). Nothing here alters `os.environ`.
 """
 
@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
-from glassloop.config import allowed
+from glassloop.config import allowed, merging
 from glassloop.config.keys import (
     BASE_URL,
     GENERAL,
@@ -30,7 +30,6 @@ from glassloop.config.keys import (
 from glassloop.config.sources import (
     FILE_NAME,
     OWN_FIELDS,
-    RULE_LISTS,
     Source,
     find_project_file,
     read_dotenv,
@@ -106,25 +105,25 @@ def load(
     sources, slots = _read(folder, environ, {MODEL: model or "", BASE_URL: base_url or ""})
     connection = connect(sources, slots)
     _check_key(connection.key)
-    tools, tool_warnings = _tools(sources)
-    rules, rule_warnings = _rules(sources)
+    tools, tool_warnings = merging.tools(sources)
+    rules, rule_warnings = merging.rules(sources)
     rules["allow"] += allowed.allowed_in(user_folder(environ) / allowed.FILE_NAME, folder)
-    root, root_warnings = _files_root(sources)
-    own = _own(sources)
-    servers, server_warnings = _mcp_servers(sources)
+    root, root_warnings = merging.files_root(sources)
+    own = merging.own(sources)
+    servers, server_warnings = merging.mcp_servers(sources)
     return Config(
         model=connection.name,
         provider=connection.provider,
         base_url=_base_url(connection, slots),
         key=connection.key.value if connection.key else None,
         secrets=secrets_in(sources, _secret_variables(slots, own.get("web_secrets", ""))),
-        instructions=_field(sources, "instructions"),
-        tool_mode=tool_mode or _field(sources, "tool_mode") or "auto",
+        instructions=merging.field_of(sources, "instructions"),
+        tool_mode=tool_mode or merging.field_of(sources, "tool_mode") or "auto",
         tools=tools,
-        notes_folder=_field(sources, "notes_folder") or "notes",
-        settings=_merged(sources, "settings"),
-        limits=_limits(sources),
-        window=Window(**_merged(sources, "window")),
+        notes_folder=merging.field_of(sources, "notes_folder") or "notes",
+        settings=merging.merged(sources, "settings"),
+        limits=merging.limits(sources),
+        window=Window(**merging.merged(sources, "window")),
         approvals=Rules(**{name: tuple(dict.fromkeys(texts)) for name, texts in rules.items()}),
         files_root=root,
         mcp_servers=servers,
@@ -137,7 +136,7 @@ def load(
             *tool_warnings,
             *rule_warnings,
             *root_warnings,
-            *_own_warnings(sources),
+            *merging.own_warnings(sources),
             *server_warnings,
         ),
     )
@@ -312,105 +311,10 @@ def _check_key(key: Found | None) -> None:
 # ── Everything else ──────────────────────────────────────────────────────────────────────────────────
 
 
-def _field(sources: Sequence[Source], name: str) -> Any:
-    return next((source.fields[name] for source in sources if name in source.fields), None)
-
-
-def _merged(sources: Sequence[Source], name: str) -> dict[str, Any]:
-    """The tables of all sources together; of two values of a name the stronger source's counts."""
-    merged: dict[str, Any] = {}
-    for source in reversed(sources):
-        merged |= source.fields.get(name, {})
-    return merged
-
-
-def _limits(sources: Sequence[Source]) -> Limits:
-    """The user's limits, which a project may tighten but not loosen."""
-    chosen: dict[str, Any] = {}
-    for source in reversed(sources):
-        for name, value in source.fields.get("limits", {}).items():
-            chosen[name] = value if source.trusted or name not in chosen else min(value, chosen[name])
-    return Limits(**chosen)
-
-
-def _rules(sources: Sequence[Source]) -> tuple[dict[str, tuple[str, ...]], list[str]]:
-    """Approval rules by what they say. A project may only ask and deny: its rules come on top of the user's."""
-    rules: dict[str, tuple[str, ...]] = dict.fromkeys(RULE_LISTS, ())
-    warnings = []
-    for source in sources:
-        for name, said in source.fields.get("approvals", {}).items():
-            says, texts = (name, tuple(said)) if name in RULE_LISTS else (said, (name,))
-            if source.trusted or says in ("ask", "deny"):
-                rules[says] += texts
-            else:
-                shown = f'approvals.{name} = "allow"' if says == said else f"approvals.{name}"
-                warnings.append(f"{source.name}: {shown} is left out; only your own file may allow.")
-    return rules, warnings
-
-
-def _files_root(sources: Sequence[Source]) -> tuple[str, list[str]]:
-    """The folder that the file tools see. A project may name one inside its own folder, and no other."""
-    source = next((source for source in sources if "files_root" in source.fields), None)
-    if source is None:
-        return ".", []
-    root: str = source.fields["files_root"]
-    if source.trusted:
-        return root, []
-    home = Path(source.name).parent.resolve()
-    if (home / Path(root).expanduser()).resolve().is_relative_to(home):
-        return str(home / root), []
-    return ".", [f"{source.name}: files_root = {root!r} is left out: it leads out of the project."]
-
-
-def _mcp_servers(sources: Sequence[Source]) -> tuple[dict[str, Mapping[str, JSON]], list[str]]:
-    """The user's MCP servers. A project has a file of its own for them, which must be trusted."""
-    said = [source for source in sources if source.fields.get("mcp")]
-    return {one.name: one.fields["mcp"].get("servers", {}) for one in said if one.trusted}, [
-        f"{one.name}: mcp.servers is left out; a project's servers belong into .mcp.json (glassloop trust)."
-        for one in said
-        if not one.trusted
-    ]
-
-
-def _own(sources: Sequence[Source]) -> dict[str, Any]:
-    """The fields that only the user's own file may set, as far as it does."""
-    return {
-        name: source.fields[name]
-        for source in sources
-        for name in OWN_FIELDS
-        if source.trusted and name in source.fields
-    }
-
-
 def _secret_variables(slots: Mapping[str, Slot], web_secrets: str) -> list[str]:
     """Variables whose values nothing may ever write down, whatever their names look like."""
     named = [entry.partition("=")[0].strip() for entry in web_secrets.split(",")]
     return [*named, *(variable for slot in slots.values() for variable in slot.key_variables)]
-
-
-def _own_warnings(sources: Sequence[Source]) -> list[str]:
-    return [
-        f"{source.name}: {name} is left out; only your own file may set it."
-        for source in sources
-        for name in OWN_FIELDS
-        if not source.trusted and source.fields.get(name)
-    ]
-
-
-def _tools(sources: Sequence[Source]) -> tuple[tuple[str, ...], list[str]]:
-    """The strongest list of tools. A project may name ready-made tools, but not have its code run."""
-    source = next((source for source in sources if "tools" in source.fields), None)
-    if source is None:
-        return (), []
-    names: Sequence[str] = source.fields["tools"]
-    if source.trusted:
-        return tuple(names), []
-    kept = tuple(name for name in names if name.isidentifier())
-    return kept, [
-        f"{source.name}: the tool {name!r} is left out: a project may not have code run. To use it: -T {name}"
-        for name in names
-        if name not in kept
-    ]
 
 
 def _origins(sources: Sequence[Source], connection: Connection) -> dict[str, str]:

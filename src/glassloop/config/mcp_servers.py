@@ -43,11 +43,15 @@ class McpFile:
 
 @dataclass(frozen=True, slots=True)
 class Servers:
-    """The user's own servers, the project's file (trusted or not), and what `${VAR}` stands for in them."""
+    """The user's own servers, the project's file (trusted or not), and what `${VAR}` stands for in them.
+
+    `data_variables` are those of `.env`: it came with the folder, and nobody is asked when it changes.
+    """
 
     own: tuple[Configured, ...] = ()
     file: McpFile | None = None
     variables: Mapping[str, str] = field(default_factory=dict, repr=False)
+    data_variables: Mapping[str, str] = field(default_factory=dict, repr=False)
     warnings: tuple[str, ...] = ()
 
     def of_project(self) -> tuple[Configured, ...]:
@@ -70,7 +74,8 @@ def find_servers(
 ) -> Servers:
     """All that is configured. `tables` are the `[mcp.servers]` of the user's files, by the file's name.
 
-    Variables come from the environment, then from `.env` in the folder. Raises `ConfigError` naming file and field.
+    Variables come from the environment; those of `.env` in the folder are only data. Raises `ConfigError` naming
+    file and field.
     """
     own = [
         *(Configured(one, where) for where, table in tables.items() for one in read_servers(table, where)),
@@ -84,7 +89,8 @@ def find_servers(
     return Servers(
         tuple(by_name.values()),
         file,
-        {**dotenv.variables, **environ},
+        environ,
+        dotenv.variables,
         (
             *warnings,
             *(f"the project's MCP server {one!r} is left out: you have your own." for one in shadowed),

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 
 from glassloop.tools.cleaning import cleaned
@@ -19,6 +20,7 @@ LONGEST_AGENTS_FILE = 32_000
 _SKILL_FOLDERS = (".glassloop/skills", ".agents/skills", ".claude/skills")
 _MOST_SKILLS = 100
 _MOST_FILES = 100
+_MOST_LOOKED_AT = 5_000
 _LARGEST_FILE = 500_000
 _LONGEST_NAME = 64
 _LONGEST_DESCRIPTION = 1_024
@@ -105,7 +107,7 @@ def find_skills(folder: Path, user_folder: Path, home: Path | None = None) -> tu
     places += [(user_folder / "skills", True), *((home / place, True) for place in _SKILL_FOLDERS)]
     found: dict[str, Skill] = {}
     warnings = []
-    for path, own in _skill_files(places):
+    for path, own in islice(_skill_files(places), 2 * _MOST_SKILLS):
         skill = _read_skill(path, own=own)
         if isinstance(skill, str):
             warnings.append(f"{path} is left out: {skill}")
@@ -154,7 +156,7 @@ def _files_of(folder: Path) -> dict[str, str]:
     """The other text files of a skill, by their path below its folder. Nothing behind a link."""
     files: dict[str, str] = {}
     with suppress(OSError):
-        for path in sorted(folder.rglob("*")):
+        for path in sorted(islice(folder.rglob("*"), _MOST_LOOKED_AT)):
             if len(files) == _MOST_FILES:
                 break
             inside = path.resolve().is_relative_to(folder.resolve()) and not path.is_symlink()

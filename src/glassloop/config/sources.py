@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import codecs
 import difflib
+import errno
 import io
+import os
+import stat
 import tomllib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -50,7 +53,7 @@ def read_dotenv(path: Path) -> Source:
     cannot be read are named in `warnings`. Raises `ConfigError` if the file is no text.
     """
     try:
-        data = path.read_bytes()
+        data = _bytes_of(path)
     except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
         return Source(str(path), trusted=False)
     except OSError as error:
@@ -67,6 +70,23 @@ def read_dotenv(path: Path) -> Source:
         elif binding.key is not None and binding.value:
             variables[binding.key] = binding.value.strip()
     return Source(str(path), trusted=False, variables=variables, warnings=tuple(warnings))
+
+
+_LARGEST_FILE = 1_000_000
+
+
+def _bytes_of(path: Path) -> bytes:
+    """A file that came with a folder may be a link to a device or a pipe, which would never end. Raises `OSError`."""
+    mode = path.stat().st_mode
+    if stat.S_ISDIR(mode):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+    if not stat.S_ISREG(mode):
+        raise OSError(errno.EINVAL, "it is no regular file")
+    with path.open("rb") as file:
+        data = file.read(_LARGEST_FILE + 1)
+    if len(data) > _LARGEST_FILE:
+        raise OSError(errno.EFBIG, f"it has more than {_LARGEST_FILE:,} bytes")
+    return data
 
 
 _MARKS = ((codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))
@@ -100,8 +120,8 @@ def read_toml(path: Path, *, trusted: bool, variables_of: Callable[[str], tuple[
     Raises `ConfigError` naming file and field for what cannot be understood.
     """
     try:
-        document = tomllib.loads(_decoded(path.read_bytes(), path))
-    except tomllib.TOMLDecodeError as error:
+        document = tomllib.loads(_decoded(_bytes_of(path), path))
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise ConfigError(f"{path}: this is not valid TOML: {error}") from error
     except OSError as error:
         raise ConfigError(f"{path} cannot be read: {error.strerror}") from error

@@ -6,12 +6,14 @@ looked at it. Kept in the data folder, for its owner alone. Nothing here asks an
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import os
+import stat
 import tempfile
-from collections.abc import Iterable, Mapping
-from contextlib import suppress
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -22,7 +24,8 @@ from glassloop.tools.mcp.definitions import Definition
 
 FILE_NAME = "trust.json"
 _FORMAT = 1
-_LARGEST_FILE = 20_000_000
+_LARGEST_FILE = 50_000_000
+_OTHERS_MAY_WRITE = stat.S_IWGRP | stat.S_IWOTH
 
 Standing = Literal["trusted", "changed", "new"]
 
@@ -37,7 +40,9 @@ class Trusted:
 
 
 class TrustStore:
-    """The trust of one user, in `path`. A file that cannot be read counts as empty; `trouble` says why."""
+    """The trust of one user, in `path`. In a file that cannot be read, or that others can write, nothing is trusted and
+    nothing can be kept; `trouble` says why.
+    """
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -72,53 +77,54 @@ class TrustStore:
 
     def trust(self, path: Path, text: str) -> None:
         """From now on this text of the file is trusted. Raises `OSError`."""
-        data = self._read()
         kept = {"sha256": _sha256(text), "text": text, "date": datetime.now(UTC).date().isoformat()}
-        data["files"][str(_key(path))] = kept
-        self._write(data)
+        with self._changing() as data:
+            data["files"][str(_key(path))] = kept
 
     def forget(self, path: Path) -> bool:
-        """Trust neither the file nor the servers in it any more. Whether there was something to forget."""
-        data = self._read()
+        """Trust neither the file nor the servers in it any more. Whether there was something to forget. Raises
+        `OSError`.
+        """
         key = str(_key(path))
-        gone = data["files"].pop(key, None) is not None
-        servers = [one for one in data["tools"] if one.rpartition("#")[0] == key]
-        for one in servers:
-            del data["tools"][one]
-        if gone or servers:
-            self._write(data)
+        with self._changing() as data:
+            gone = data["files"].pop(key, None) is not None
+            servers = [one for one in data["tools"] if one.rpartition("#")[0] == key]
+            for one in servers:
+                del data["tools"][one]
         return gone or bool(servers)
 
     # ── what servers say of their tools ──────────────────────────────────
 
     def pinned(self, server: str) -> Mapping[str, str] | None:
-        """The accepted definitions of a server's tools, as text by the tool's name; None for an unknown server."""
-        kept = self._read()["tools"].get(server)
-        if not isinstance(kept, dict):
-            return None
-        return {str(name): str(text) for name, text in kept.items()}
+        """The accepted definitions of a server's tools, as text by the tool's name; None for an unknown server.
+
+        Where that cannot be told, none was accepted: whoever spoils the file must not be met for the first time again.
+        """
+        tools = self._read()["tools"]
+        if server not in tools:
+            return {} if self.trouble else None
+        kept = tools[server]
+        return {str(name): str(text) for name, text in kept.items()} if isinstance(kept, dict) else {}
 
     def pin(self, server: str, definitions: Iterable[Definition]) -> None:
         """Accept these definitions, in place of others of the same names. Raises `OSError`."""
-        data = self._read()
-        kept = data["tools"].get(server)
         new = {one.name: one.text for one in definitions}
-        data["tools"][server] = {**(kept if isinstance(kept, dict) else {}), **new}
-        self._write(data)
+        with self._changing() as data:
+            kept = data["tools"].get(server)
+            data["tools"][server] = {**(kept if isinstance(kept, dict) else {}), **new}
 
     # ── the file ─────────────────────────────────────────────────────────
 
     def _read(self) -> dict[str, Any]:
         try:
-            if self.path.stat().st_size > _LARGEST_FILE:
-                raise ValueError("it is too large")
+            _check(self.path.stat())
             data = json.loads(self.path.read_text("utf-8"))
             if not isinstance(data, dict) or data.get("format") != _FORMAT:
                 raise ValueError("it is of an unknown format")
         except FileNotFoundError:
             data = {}
         except (OSError, ValueError, RecursionError) as error:
-            self.trouble = f"{self.path} is left out ({error}): nothing is trusted."
+            self.trouble = f"{self.path} is left out ({error}): nothing is trusted. Delete it to begin anew."
             data = {}
         files, tools = data.get("files"), data.get("tools")
         return {
@@ -127,9 +133,21 @@ class TrustStore:
             "tools": tools if isinstance(tools, dict) else {},
         }
 
+    @contextmanager
+    def _changing(self) -> Iterator[dict[str, Any]]:
+        """What is kept, to be changed in the block and then written; one process at a time. Raises `OSError`."""
+        self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with _alone(self.path.parent):
+            data = self._read()
+            if self.trouble:
+                raise OSError(errno.EINVAL, self.trouble)
+            yield data
+            self._write(data)
+
     def _write(self, data: Mapping[str, Any]) -> None:
         """Whole or not at all, for its owner alone."""
-        self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if len(json.dumps(data, indent=1)) > _LARGEST_FILE:
+            raise OSError(errno.EFBIG, "it would become too large")
         handle, temporary = tempfile.mkstemp(dir=self.path.parent, prefix=".trust-")
         try:
             with os.fdopen(handle, "w", encoding="utf-8") as file:
@@ -139,6 +157,32 @@ class TrustStore:
             with suppress(OSError):
                 os.unlink(temporary)
             raise
+
+
+def _check(found: os.stat_result) -> None:
+    """Raises `ValueError` for a file that is not its owner's own, or not one to read."""
+    if not stat.S_ISREG(found.st_mode) or found.st_size > _LARGEST_FILE:
+        raise ValueError("it is no file, or too large")
+    if hasattr(os, "geteuid") and (
+        found.st_uid not in (0, os.geteuid()) or found.st_mode & _OTHERS_MAY_WRITE
+    ):
+        raise ValueError("others than you can write it")
+
+
+@contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    """Alone among all processes, where locks are known: what two write at once would else be lost."""
+    try:
+        import fcntl
+    except ImportError:  # Windows
+        yield
+        return
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)
 
 
 def _key(path: Path) -> Path:

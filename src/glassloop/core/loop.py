@@ -331,8 +331,7 @@ class Loop:
         one = self._open(seq)
         one.decision = decision
         if not decision.allowed:
-            because = f" Reason: {decision.reason}" if decision.reason else ""
-            one.decided = refused(one.call, f"Not run: this call was not allowed.{because}")
+            one.decided = refused(one.call, words.not_allowed(decision.reason))
         self._ask_or_run()
 
     def _ask_or_run(self) -> None:

@@ -26,3 +26,9 @@ def repeated(name: str, times: int) -> str:
         f"You have called {name} {times} times with the same arguments and got the same result. "
         "Calling it again will not change it: use what you have, try something else, or answer."
     )
+
+
+def not_allowed(reason: str) -> str:
+    """Told to a model whose call a person, or whoever decides for one, has denied."""
+    because = f" Reason: {reason}" if reason else ""
+    return f"Not run: this call was not allowed.{because}"

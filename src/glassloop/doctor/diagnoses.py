@@ -131,7 +131,8 @@ _RULES: tuple[_Rule, ...] = (
         lambda case: (
             case.url.startswith("http://")
             and (
-                case.has("transport:no_http")
+                case.facts.get("speaks_tls") is True
+                or case.has("transport:no_http")
                 or re.search(
                     r"http request (?:was )?sent to https|client sent an http request to an https", case.said
                 )

@@ -50,8 +50,8 @@ async def examine(
     for probe in probes:
         if lacking := _lacking(probe, done):
             done.append(_skipped(probe, f"needs {lacking}"))
-        elif why:
-            done.append(_skipped(probe, why))
+        elif why or _is_gone(patient):
+            done.append(_skipped(probe, why or _gone(patient)))
         else:
             show(probe, None)
             try:
@@ -70,6 +70,18 @@ def _stopped(patient: Patient) -> Verdict:
     """A limit on requests only makes the examination shorter; one on tokens or cost was set by a person."""
     budget = patient.budget
     return "ready" if budget.tokens is None and budget.cost is None else "stopped"
+
+
+_GIVEN_UP_AFTER = 4
+
+
+def _is_gone(patient: Patient) -> bool:
+    """Whether so many questions in a row were not taken up that the next ones would tell nothing."""
+    return len(patient.unanswered) >= _GIVEN_UP_AFTER
+
+
+def _gone(patient: Patient) -> str:
+    return f"the endpoint stopped answering in the middle: {patient.unanswered[-1]}"
 
 
 def _lacking(probe: Probe, done: Sequence[Probed]) -> str:
@@ -152,6 +164,8 @@ def _report(patient: Patient, done: Sequence[Probed], verdict: Verdict, why: str
     unusable = _unusable(done)
     if verdict == "ready" and unusable:
         verdict, why = "unusable", unusable
+    elif verdict == "ready" and _is_gone(patient):
+        verdict, why = ("stopped" if patient.throttles else "unusable"), _gone(patient)
     elif verdict == "ready":
         why = ""
     report = Report(

@@ -13,7 +13,15 @@ from dataclasses import dataclass, field
 from typing import cast
 
 from glassloop.core.entries import JSON, Entry, Reply
-from glassloop.core.errors import ContextOverflow, EndpointError, RequestRejected
+from glassloop.core.errors import (
+    AuthenticationFailed,
+    ConnectionLost,
+    ContextOverflow,
+    EndpointError,
+    OutOfCredit,
+    RateLimited,
+    RequestRejected,
+)
 from glassloop.core.events import Learned, Retrying, Warned
 from glassloop.core.recording import NoRecorder
 from glassloop.core.tools import ToolSpec
@@ -27,6 +35,8 @@ from glassloop.wire.rejection import Adapt, Judgement, Raise, Sent, judge
 from glassloop.wire.request import Encoder
 
 _QUOTED = 200
+_NOBODY_SERVED = frozenset((401, 402, 429))
+_NOT_THE_REQUEST = (AuthenticationFailed, ConnectionLost, OutOfCredit, RateLimited)
 _TRIES_OF_ONE = 3
 _NUDGES = 2
 
@@ -59,6 +69,11 @@ class Tried:
     reply: Reply | None
     judgement: Judgement | None
     words: str
+
+    @property
+    def is_unanswered(self) -> bool:
+        """Whether nothing came, or no more than that nobody is served now: that says nothing of the request."""
+        return self.reply is None and (self.judgement is None or self.exchange.status in _NOBODY_SERVED)
 
 
 @dataclass(slots=True)
@@ -109,6 +124,10 @@ class Patient:
     """What earlier probes measured."""
     tries: int = 3
     """How often a probe that depends on the model's mood is tried."""
+    unanswered: list[str] = field(default_factory=list)
+    """The words of the last questions in a row that the endpoint did not take up at all, whatever they were."""
+    throttles: bool = False
+    """Whether the last of these was refused for its account's sake: too many requests, or no credit."""
 
     def __post_init__(self) -> None:
         taped = TapedClient(self.endpoint.client, self.budget.requests)
@@ -172,6 +191,12 @@ class Patient:
         )
         self.asked.append(asked)
         self._count(reply)
+        if isinstance(error, _NOT_THE_REQUEST):
+            self._left_unanswered(
+                error.provider_text or str(error.args[0]), isinstance(error, (RateLimited, OutOfCredit))
+            )
+        else:
+            self.unanswered.clear()
         return asked
 
     async def try_once(
@@ -204,7 +229,15 @@ class Patient:
             if tried.reply is not None or _is_plain_refusal(tried.judgement):
                 break
             await asyncio.sleep(endpoint.retries.pause(attempt, None))
+        if tried.is_unanswered:
+            self._left_unanswered(tried.words, tried.exchange.status is not None)
+        else:
+            self.unanswered.clear()
         return tried
+
+    def _left_unanswered(self, words: str, throttles: bool) -> None:
+        self.unanswered.append(words)
+        self.throttles = throttles
 
     async def _send(self, question: Question, profile: Profile) -> Tried:
         self.budget.check(self.spent)

@@ -76,6 +76,8 @@ def taken_or_not(tried: Tried, what: str, name: str, does: str = "never sends it
     """Whether one request was taken, where nothing depends on it: Glassloop `does` without."""
     if tried.reply is not None:
         return Answer("ok", f"{what}: taken", ((name, True),))
+    if tried.is_unanswered:
+        return Answer("failed", shown(tried.words))
     finding = Finding(f"refuses:{name}", "trait", f"{what} is refused", does, shown(tried.words))
     return Answer("no", f"{what}: refused, {shown(tried.words)}", ((name, False),), (finding,))
 

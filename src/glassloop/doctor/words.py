@@ -48,6 +48,7 @@ MENDS: Mapping[str, Words] = {
     "list_arguments": ("arguments come as a list of one", "takes the one"),
     "wrapped_arguments": ("arguments come in a wrapper", "takes the wrapper off"),
     "lone_surrogate": ("half a character comes", "replaces it by U+FFFD"),
+    "cumulative_chunks": ("each chunk repeats what came before", "reads only what is new in it"),
     "unreadable_chunk": (
         "a chunk of the stream is no JSON",
         "leaves it out, and never if a call may be in it",
@@ -147,6 +148,7 @@ ADAPTATIONS: Mapping[str, Words] = {
     "reasoning_name": ("reasoning must be passed back", "passes it back as {rest}"),
     "signature": ("a thought signature is missing", "sends the documented placeholder"),
     "call_extra": ("extra fields of past calls are refused", "does not pass them back"),
+    "call_index": ("past calls must be numbered", "numbers them"),
     "ids": ("call ids are refused", "sends ids of its own"),
     "arguments": ("past arguments are refused in this form", "sends them as {rest}"),
     "tool_name": ("a result's tool name is wanted otherwise", "sends it, or leaves it out, as wanted"),

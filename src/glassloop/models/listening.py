@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import aclosing
+from dataclasses import replace
 
-from glassloop.core.entries import Mend, Reply
+from glassloop.core.entries import Entry, Mend, Reply
 from glassloop.core.errors import EmptyReply
 from glassloop.core.events import Delta, Event, Mended, ModelFinished, ReasoningDelta, TextDelta, still_shown
 from glassloop.core.recording import Recorder
 from glassloop.models.model import Model, ModelRequest
+from glassloop.wire.names import with_unique_ids
 
 
 async def listen(
@@ -18,11 +20,15 @@ async def listen(
     request: ModelRequest,
     recorder: Recorder,
     seq: int,
+    all_said: Sequence[Entry],
     *,
     emit: Callable[[Event], None],
     mended: Callable[[Mend], None],
 ) -> Reply:
     """The reply; `emit` gets the events on the way, `mended` what was mended besides it. Raises `EndpointError`.
+
+    `all_said`: the conversation with what is not sent any more. Some servers count the calls that they see: an id that
+    was there before is replaced, for all of it may be sent again.
 
     The words of a summary are no answer: nobody is shown them as they come.
     """
@@ -32,6 +38,7 @@ async def listen(
     async with aclosing(model.stream(request, recorder)) as said:
         async for one in said:
             if isinstance(one, Reply):
+                one = _with_new_ids(one, all_said)
                 if not shown and not aside:
                     _show_whole(one, emit)
                 for mend in one.mends:
@@ -44,6 +51,14 @@ async def listen(
                 shown = still_shown(one, shown)
                 emit(one)
     raise EmptyReply(f"{model.name} ended without a reply: its stream() must say one last")
+
+
+def _with_new_ids(reply: Reply, all_said: Sequence[Entry]) -> Reply:
+    if not reply.tool_calls:
+        return reply
+    taken = {call.id for entry in all_said if isinstance(entry, Reply) for call in entry.tool_calls}
+    calls = with_unique_ids(reply.tool_calls, len(all_said), taken)
+    return reply if calls == reply.tool_calls else replace(reply, tool_calls=calls)
 
 
 def _show_whole(reply: Reply, emit: Callable[[Event], None]) -> None:

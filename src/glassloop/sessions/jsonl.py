@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import base64
 import json
+import math
 import secrets as random
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping
@@ -36,6 +37,9 @@ _RUN_COLUMNS = (
     "started_ms",
     "ended_ms",
 )
+_FURTHEST = 2**52
+"""A run that takes more numbers than this is none."""
+
 _BAD_LINE = (KeyError, TypeError, ValueError, OverflowError, RecursionError)
 _RUN = (
     "SELECT agent, agent_hash, definition, status, stop_reason, text, error, started_ms, ended_ms, setup FROM run "
@@ -124,7 +128,7 @@ def read_back(connection: sqlite3.Connection, text: Iterable[str], secrets: tupl
             f"this export has version {first.get('version')!r}; this Glassloop reads version {VERSION}"
         )
     session_id = _free_id(connection, "session", first.get("session_id"))
-    title = codec.cleaned(str(first.get("title", ""))[:200], secrets)
+    title = codec.cleaned(str(first.get("title") or "")[:200], secrets)
     connection.execute(
         "INSERT INTO session(session_id, title, created_ms, updated_ms) VALUES (?, ?, ?, ?)",
         (session_id, title, _whole(first.get("created_ms")), now_ms()),
@@ -167,7 +171,7 @@ def _free_id(connection: sqlite3.Connection, what: str, wanted: Any) -> str:
         "run": "SELECT 1 FROM run WHERE run_id = ?",
     }
     try:
-        checked = checked_id(what, str(wanted))
+        checked = checked_id(what, wanted if isinstance(wanted, str) else "")
     except SessionError:
         return random.token_hex(6)
     taken = connection.execute(statement[what], (checked,)).fetchone()
@@ -176,6 +180,18 @@ def _free_id(connection: sqlite3.Connection, what: str, wanted: Any) -> str:
 
 def _whole(value: Any) -> int:
     return value if isinstance(value, int) and abs(value) < 2**53 else now_ms()
+
+
+def _place(value: Any) -> int:
+    if not isinstance(value, int) or abs(value) > _FURTHEST:
+        raise ValueError(f"seq is a whole number, not {value!r:.40}")
+    return value
+
+
+def _finite(value: Any) -> float:
+    if not math.isfinite(value):
+        raise ValueError(f"{value!r:.40} is no number")
+    return float(value)
 
 
 def _add_run(
@@ -256,14 +272,14 @@ class _Branch:
         if one["entry"] not in shapes.RECORDS:
             raise SessionError(f"unknown type {str(one['entry'])[:40]!r}")
         value = codec.decode(str(one["entry"]), json.dumps(one["value"]), _no_blob)
-        cost = None if one.get("cost") is None else float(one["cost"])
-        record = Record(int(one["seq"]), value, float(one.get("seconds", 0.0)), cost)
+        cost = None if one.get("cost") is None else _finite(one["cost"])
+        record = Record(_place(one["seq"]), value, _finite(one.get("seconds", 0.0)), cost)
         if run_id != self._run_id:
             self.close_run()
             self._run_id, self._ends = run_id, LooseEnds()
         self._at_ms = _whole(one.get("at_ms"))
-        self._ends.note(record)
-        self._insert(record)
+        for each in (*self._ends.note(record), record):
+            self._insert(each)
 
     def close_run(self) -> None:
         """Give calls without a result the one that is true of them: the run does not go on here."""

@@ -53,12 +53,16 @@ def recorded_runs(path: Path, session_id: str) -> list[RecordedRun]:
                 "SELECT setup, coalesce(stop_reason, ''), text, coalesce(error, '') FROM run WHERE run_id = ?",
                 (run_id,),
             ).fetchone()
+            (last,) = connection.execute(
+                "SELECT max(entry_id) FROM entry WHERE run_id = ?", (run_id,)
+            ).fetchone()
             if setup is None:
                 raise SessionError(_OLDER.format(session_id))
             records = tuple(one.record for one in own)
             every = wire_log.exchanges(connection, run_id)
             exchanges = tuple(one for one in every if one.started_ms <= _last_answer(own))
-            if len(exchanges) < len(every):  # a fork or a rewind went on from within it, or it was killed
+            if last > own[-1].entry_id or len(exchanges) < len(every):
+                # A fork or a rewind went on from within it, or it was killed while a model answered.
                 reason, text, error = "", "", ""
             runs.append(
                 RecordedRun(run_id, setups.agent_of(setup), said, records, exchanges, reason, text, error)

@@ -15,14 +15,17 @@ _ANY_BELOW = "**"
 
 
 def within(on: str, command: CommandRule | None, aim: Target, base: Path) -> bool:
-    """Whether all of it is covered: a simple command, and names as they are spelled. Relative paths begin at `base`."""
+    """Whether all of it is covered: a simple command, and names as they are spelled. Relative paths begin at `base`.
+
+    A rule on a path that leads through a link below `base` covers nothing: whoever may write there could turn it.
+    """
     match aim:
         case Command(text):
             words = simple_words(text)
             return command is not None and words is not None and allows(command, words)
         case Address(url):
             return _is_address(on, url)
-    return _is_path(_pattern(on, base), aim.parts, str)
+    return not _is_by_link(on, base) and _is_path(_pattern(on, base), aim.parts, str)
 
 
 def touches(on: str, command: CommandRule | None, aim: Target, base: Path) -> bool:
@@ -35,15 +38,35 @@ def touches(on: str, command: CommandRule | None, aim: Target, base: Path) -> bo
     return _is_path(tuple(map(_folded_pattern, _pattern(on, base))), aim.parts, folded)
 
 
+def holds(on: str, aim: Target, base: Path) -> bool:
+    """Whether what is meant lies below this folder, so that whoever moves or deletes the folder does it too."""
+    if not isinstance(aim, Path):
+        return False
+    pattern, names = tuple(map(_folded_pattern, _pattern(on, base))), aim.parts
+    return len(names) < len(pattern) and _is_path(pattern[: len(names)], names, folded)
+
+
 # ── paths ────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def _pattern(on: str, base: Path) -> tuple[str, ...]:
     """The names of an absolute path, links resolved up to the first that holds a `*`."""
+    plain, globs = _split_at_glob(on, base)
+    below = (_ANY_BELOW,) if on.endswith("/") else ()
+    return (*plain.resolve().parts, *globs, *below)
+
+
+def _split_at_glob(on: str, base: Path) -> tuple[Path, tuple[str, ...]]:
     names = (base / Path(on).expanduser()).parts
     plain = next((at for at, name in enumerate(names) if _is_glob(name)), len(names))
-    below = (_ANY_BELOW,) if on.endswith("/") else ()
-    return (*Path(*names[:plain]).resolve().parts, *names[plain:], *below)
+    return Path(*names[:plain]), names[plain:]
+
+
+def _is_by_link(on: str, base: Path) -> bool:
+    """Whether the rule's path goes through a link below `base`. Above it, links are the system's or the user's own."""
+    plain, _ = _split_at_glob(on, base)
+    top = next((one for one in (plain, *plain.parents) if one.resolve() == base), None)
+    return top is not None and plain.resolve() != base / plain.relative_to(top)
 
 
 def _is_path(pattern: Sequence[str], names: Sequence[str], spell: Callable[[str], str]) -> bool:

@@ -13,6 +13,7 @@ Ask and deny rules are read widely: any file, any command in a text, letters of 
 
 from __future__ import annotations
 
+import glob
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -26,13 +27,14 @@ from glassloop.core.errors import ConfigError
 from glassloop.core.tools import Effect
 from glassloop.tools.approval import Policy, Ruling, by_tool_and_origin
 from glassloop.tools.builtin.simple_command import CommandRule, command_rule, simple_words
-from glassloop.tools.matching import host_of, touches, within
+from glassloop.tools.matching import holds, host_of, touches, within
 from glassloop.tools.targets import Address, Command, Target
 from glassloop.tools.tool import Need, Tool
 
 _TOOL = re.compile(r"[\w./-]+\*?")
 _ARGUMENT = re.compile(r"(\w+)=(.*)", re.DOTALL)
 _COMMAND_TOOLS = frozenset(("run_command",))
+_OF_SERVER = "__"
 _GENERAL: Mapping[str, tuple[str, ...]] = {"effect": get_args(Effect), "needs": get_args(Need)}
 
 
@@ -114,6 +116,11 @@ def covered(texts: Iterable[str], tool: Tool, arguments: Mapping[str, JSON], fol
     return any(_covers(folder.resolve(), one, tool, arguments) for one in map(rule, texts))
 
 
+def concerned(texts: Iterable[str], tool: Tool, arguments: Mapping[str, JSON], folder: Path) -> bool:
+    """Whether one of these, as ask or deny rules, speaks of the call. Raises `ValueError` for what is no rule."""
+    return any(_concerns(folder.resolve(), one, tool, arguments) for one in map(rule, texts))
+
+
 def rule(text: str) -> Rule:
     """A rule, read. Raises `ValueError` saying what was expected."""
     subject, colon, on = (part.strip() for part in text.partition(":"))
@@ -150,7 +157,8 @@ def idle(written: Rules, tools: Iterable[Tool]) -> list[str]:
 def suggested(tool: Tool, arguments: Mapping[str, JSON], folder: Path) -> str | None:
     """The rule that allows this call and its like: the program, the folder, the host, or the tool. None: there is none.
 
-    Never for what runs anything else: a program such as `sh`, or code that nothing keeps from the network.
+    A file to be read is asked about for its own sake, so there it is that file alone. Never for what runs
+    anything else: a program such as `sh`, or code that nothing keeps from the network.
     """
     aims = _targets(tool, arguments)
     if tool.targets is None and not aims:
@@ -165,12 +173,20 @@ def suggested(tool: Tool, arguments: Mapping[str, JSON], folder: Path) -> str | 
         case Address(url):
             host = host_of(url)
             return f"{tool.name}: {host}" if host else None
-    return f"{tool.name}: {_written_path(aims[0].parent, folder)}/**"
+    text = f"{tool.name}: {_written(aims[0], folder)}"
+    if tool.effect != "read":
+        text = f"{tool.name}: {_written(aims[0].parent, folder)}/**"
+    try:  # a name may have in it what means something else in a rule
+        return text if covered([text], tool, arguments, folder) else None
+    except ValueError:
+        return None
 
 
 _RUNS_OTHERS = re.compile(
     r"(ba|z|k|da|fi|c|tc)?sh|python[\d.]*|pypy\d*|perl|ruby|node|deno|bun|php|lua\w*|awk|gawk|mawk|sed|env|sudo|doas"
-    r"|su|xargs|find|nohup|nice|timeout|stdbuf|setsid|watch|ssh|tmux|screen|make|npx|uvx?|pipx|docker|podman|busybox"
+    r"|su|xargs|find|nohup|nice|timeout|stdbuf|setsid|watch|ssh|tmux|screen|g?make|npx|uvx?|pipx|docker|podman|busybox"
+    r"|strace|ltrace|gdb|lldb|script|expect|parallel|flock|chroot|unshare|nsenter|ionice|taskset|time|at|batch|crontab"
+    r"|systemd-run|socat|n?vim?|emacs|ed|ex|m4|Rscript|osascript"
 )
 
 
@@ -185,10 +201,12 @@ def _any(read: Iterable[Rule], match: _Match) -> Callable[[Tool, Mapping[str, JS
 
 
 def _covers(base: Path, one: Rule, tool: Tool, arguments: Mapping[str, JSON]) -> bool:
-    """Whether an allow rule takes in all of this call. A general one never answers a tool's own question."""
+    """Whether an allow rule takes in all of this call. A general one never answers a tool's own question, and of
+    servers' tools, whose names others chose, `*` takes in those of one server only."""
     if one.is_general:
         return tool.approve is None and _is_kind(one, tool)
-    if not _names(one, tool.name):
+    of_any_server = tool.origin == "mcp" and one.subject.endswith("*") and _OF_SERVER not in one.subject
+    if of_any_server or not _names(one, tool.name):
         return False
     if not one.on:
         return True
@@ -206,7 +224,11 @@ def _concerns(base: Path, one: Rule, tool: Tool, arguments: Mapping[str, JSON]) 
         return False
     if not one.on or _has_value(one, arguments):
         return True
-    return any(touches(one.on, one.command, aim, base) for aim in _targets(tool, arguments))
+    return any(
+        touches(one.on, one.command, aim, base)
+        or (tool.effect != "read" and not one.command and holds(one.on, aim, base))
+        for aim in _targets(tool, arguments)
+    )
 
 
 def _is_kind(one: Rule, tool: Tool) -> bool:
@@ -245,5 +267,5 @@ def _has_value(one: Rule, arguments: Mapping[str, JSON]) -> bool:
     return found[2] == (value if isinstance(value, str) else json.dumps(value, sort_keys=True))
 
 
-def _written_path(path: Path, folder: Path) -> str:
-    return path.relative_to(folder).as_posix() if path.is_relative_to(folder) else path.as_posix()
+def _written(path: Path, folder: Path) -> str:
+    return glob.escape((path.relative_to(folder) if path.is_relative_to(folder) else path).as_posix())

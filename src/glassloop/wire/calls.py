@@ -34,7 +34,7 @@ def call_items(message: Mapping[str, JSON]) -> tuple[list[dict[str, JSON]], list
             if field != "tool_calls" or not isinstance(message[field], list):
                 mends.append(Mend("calls_shape", f"calls were read from {field} in an unusual shape"))
             return items, mends
-    legacy = _decoded(message.get("function_call"))
+    legacy = decoded(message.get("function_call"))
     if isinstance(legacy, dict) and any(legacy.get(key) for key in (*NAME_FIELDS, *ARGUMENT_FIELDS)):
         return [{"function": legacy}], [Mend("legacy_function_call", "the call came as function_call")]
     content = message.get("content")
@@ -109,14 +109,14 @@ def is_call_part(part: JSON) -> bool:
 
 def items_of(value: JSON) -> list[dict[str, JSON]]:
     """A list of call objects, from a list, one object, a mapping of objects, or any of these as JSON text."""
-    value = _decoded(value)
+    value = decoded(value)
     if isinstance(value, dict):
         is_call = any(key in value for key in ("function", "custom", "index", *NAME_FIELDS, *ARGUMENT_FIELDS))
         value = [value] if is_call else [_at(key, item) for key, item in value.items()]
     if not isinstance(value, list):
         return []
     items: list[dict[str, JSON]] = []
-    for item in map(_decoded, value):
+    for item in map(decoded, value):
         if isinstance(item, dict):
             items.append(item)
         elif isinstance(item, list):
@@ -129,7 +129,8 @@ def _at(key: str, item: JSON) -> JSON:
     return {"index": key, **item} if key.isdecimal() and isinstance(item, dict) else item
 
 
-def _decoded(value: JSON) -> JSON:
+def decoded(value: JSON) -> JSON:
+    """What stands in a place for an object or a list: the same as JSON text counts too."""
     if isinstance(value, str) and value.lstrip()[:1] in ("{", "["):
         try:
             return json.loads(value)
@@ -160,7 +161,7 @@ def _read_call(item: Mapping[str, JSON], tools: Mapping[str, ToolSpec]) -> tuple
 def _function_of(item: Mapping[str, JSON]) -> Mapping[str, JSON]:
     """The object that holds name and arguments; a plain string beside arguments is the name."""
     for field in ("function", "custom"):
-        value = _decoded(item.get(field))
+        value = decoded(item.get(field))
         if isinstance(value, dict) and value:
             missing = {key: item[key] for key in (*NAME_FIELDS, *ARGUMENT_FIELDS) if key in item}
             return {**missing, **{key: inner for key, inner in value.items() if inner is not None}}

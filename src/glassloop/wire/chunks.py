@@ -276,11 +276,17 @@ class Chunks:
             return Failure(None, raw, "broken_chunk", incomplete(reply))
         if not self.done:
             return Failure(None, raw, "cut_off", incomplete(reply))
+        mends = tuple(self._mends())
+        return replace(reply, mends=(*reply.mends, *mends)) if mends else reply
+
+    def _mends(self) -> Iterator[Mend]:
+        if any(
+            choice.increments.are_snapshots() or choice.message.has_snapshots()
+            for choice in self._choices.values()
+        ):
+            yield Mend("cumulative_chunks", "each chunk repeated what had come before; only the new was read")
         if self._broken_late or self._noise:
-            reply = replace(
-                reply, mends=(*reply.mends, Mend("unreadable_chunk", "a chunk that is no JSON was left out"))
-            )
-        return reply
+            yield Mend("unreadable_chunk", "a chunk that is no JSON was left out")
 
     def _completion(self) -> dict[str, JSON]:
         """All chunks as one completion object."""

@@ -78,6 +78,10 @@ class Increments:
         """What was held back, now that nothing follows it."""
         return {field: rest for field, text in self._texts.items() if (rest := text.rest())}
 
+    def are_snapshots(self) -> bool:
+        """Whether a field's chunks each held all the text so far."""
+        return any(text.kind == "snapshots" for text in self._texts.values())
+
     def are_plain(self, field: str) -> bool:
         """Whether the field's chunks are known to be increments, so that the next may be appended unread."""
         return field in self._texts and self._texts[field].kind == "increments"

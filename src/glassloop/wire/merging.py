@@ -50,6 +50,10 @@ class MergedMessage:
         """Whether any call has begun."""
         return bool(self._calls or self._legacy)
 
+    def has_snapshots(self) -> bool:
+        """Whether a call's fragments each held all of its arguments so far."""
+        return self._calls.are_snapshots() or self._legacy.are_snapshots()
+
     def plain_texts(self) -> dict[str, list[str]]:
         """The texts that have begun, by field: more may be appended to them as it is."""
         content = {"content": self._contents} if self._contents and not self._parts else {}

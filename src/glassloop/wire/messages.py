@@ -230,6 +230,8 @@ def _assistant(reply: Reply, ids: Sequence[str], profile: Profile) -> Message:
         message["tool_calls"] = [
             _call(call, call_id, profile) for call, call_id in zip(reply.tool_calls, ids, strict=True)
         ]
+    if reply.tool_calls and profile.call_index:
+        message["tool_calls"] = [{"index": index, **call} for index, call in enumerate(message["tool_calls"])]
     return message
 
 

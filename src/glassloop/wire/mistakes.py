@@ -10,8 +10,6 @@ from typing import TypeGuard
 
 from glassloop.core.entries import JSON
 
-_NO_LIMIT = -1
-"""What local servers take for "as many tokens as you like"."""
 _CHOICES = ("auto", "none", "required", "any")
 _EFFORTS = ("none", "minimal", "low", "medium", "high", "xhigh", "max", "auto", "default", "on", "off")
 
@@ -31,7 +29,8 @@ def _is_at_least(least: float) -> Callable[[JSON], bool]:
 
 
 def _is_count(value: JSON) -> bool:
-    return _is_number(value) and value == int(value) and (value >= 1 or value == _NO_LIMIT)
+    """Not -1 either, which local servers take for "no limit": where it is refused, a number must be given."""
+    return _is_number(value) and value == int(value) and value >= 1
 
 
 def _is_a(*kinds: type) -> Callable[[JSON], bool]:

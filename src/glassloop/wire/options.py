@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from glassloop.wire.mistakes import is_mistaken
 from glassloop.wire.rule import Step
 from glassloop.wire.sent import Sent
-from glassloop.wire.vocabulary import MISSING, REFUSED, named, near, pattern
+from glassloop.wire.vocabulary import MISSING, NO_CALL_PARSER, REFUSED, named, near, pattern
 
 OUTPUT_LIMITS = ("max_tokens", "max_completion_tokens")
 _ASKED_WHERE_REQUIRED = 4096
@@ -171,7 +171,7 @@ def demanded_steps(sent: Sent, text: str) -> Iterator[Step]:
 
 def tool_choice_steps(sent: Sent, text: str) -> Iterator[Step]:
     """Another spelling that the text allows, then a weaker wish, then none."""
-    if "tool_choice" not in sent.options:
+    if "tool_choice" not in sent.options or NO_CALL_PARSER.search(text):
         return
     choices = _TOOL_CHOICES.findall(text)
     if not choices and not re.search(named("tool_choice"), text):

@@ -23,6 +23,11 @@ _ABOUT_LENGTH = pattern(
     r"(?:maximum|max|model'?s?) (?:\w+ )?(?:context|prompt|input|sequence)[ _](?:length|size|window)",
     r"inputs?\W{0,2} tokens[^\n]{0,60}<=",
     r"max_?length:? \d+, actual:? \d+",
+    near(
+        r"(?:prompts?|inputs?|messages|request) (?:has|have|is|are|of|contains?|uses?|needs?|with)\b[^\d\n]{0,20}\d[\d,]* tokens?",
+        r"\b(?:context|window)\b",
+        40,
+    ),
     near(_LENGTH, r"must (?:have|be) (?:less|fewer|at most|shorter|no more)", 40),
     r"prompt_tokens\b[^\n]{0,30}\bless than",
     r"reduce (?:the |your )?(?:length|size|prompt|message|input|context)|max_model_len|shorten (?:the|your)",
@@ -66,6 +71,13 @@ _PROMPTS = tuple(
         rf"(?:prompt|messages|input)\b[^\d\n]{{0,40}}{_N}\s*(?:input )?tokens",
     )
 )
+_TOTALS = (
+    re.compile(rf"\brequest(?:ed|s)?\b[^\d\n]{{0,30}}{_N}"),
+    re.compile(rf"\b(?:total|sum)\b[^\d\n]{{0,40}}{_N}"),
+)
+"""What prompt and answer would come to together."""
+_ERROR_CODE = re.compile(r"(?<=[^\d\s]) \(\d{4}\)(?=\s*(?:[\n\"'.]|$))")
+"""At a sentence's end: MiniMax's "(2013)". To miss a window costs little; a false one would be kept."""
 _PER_TIME = re.compile(
     rf"\blimit\b:?\s*{_N}[^\n]{{0,40}}\brequested\b:?\s*{_N}|\brequested\b:?\s*{_N}[^\n]{{0,40}}\blimit\b:?\s*{_N}"
 )
@@ -94,12 +106,35 @@ def window_of(words: Said, text: str) -> int | None:
     stated = words.value("n_ctx", "max_model_len", "context_length", "context_window", "max_context_length")
     if isinstance(stated, int) and stated >= _SMALLEST_WINDOW:
         return stated
-    return _first(_WINDOWS, text)
+    return _first(_WINDOWS, _ERROR_CODE.sub("", text))
 
 
-def prompt_of(text: str) -> int | None:
-    """The length of the prompt in tokens, where the text tells it from the length of the answer."""
-    return _first(_PROMPTS, text)
+def is_of_context(window: int | None, text: str) -> bool:
+    """Whether the text calls this number the size of the context, which prompt and answer share."""
+    if window is None:
+        return False
+    return (
+        re.search(rf"{_CONTEXT}[^\n]{{0,60}}?(?<![\d,])(?:{window}|{window:,})(?![\d,]*\d)", text) is not None
+    )
+
+
+def names_only(window: int, asked: float, text: str) -> bool:
+    """Whether this is the size of the context and no other number in the text is as large, but what was `asked` for:
+    then nothing says that the prompt alone is too long."""
+    numbers = {_number(each) for each in re.findall(_N, text)} - {window, int(asked)}
+    return is_of_context(window, text) and max(numbers, default=0) < window
+
+
+_CONTEXT = r"(?:(?:context|sequence)[ _](?:length|window|size|limit)|上下文)"
+
+
+def prompt_of(text: str, asked: float) -> int | None:
+    """The length of the prompt in tokens, where the text tells it from the `asked` length of the answer, or tells
+    the sum of both."""
+    if (prompt := _first(_PROMPTS, text)) is not None:
+        return prompt
+    total = _first(_TOTALS, text)
+    return total - int(asked) if total and total > asked else None
 
 
 def _first(patterns: tuple[re.Pattern[str], ...], text: str) -> int | None:

@@ -52,6 +52,7 @@ class Profile:
         ids: call ids as received, as `[A-Za-z0-9_-]{1,40}`, or as nine alphanumerics.
         arguments: of past calls, as JSON text or as an object.
         call_extra: send back a call's extra fields and a message's structured reasoning.
+        call_index: number the past calls of a turn.
         signature: give past calls that have no thought signature the placeholder Google documents.
         reasoning_back: send reasoning back on turns with calls ("loop"), on none, or on all. Turns keep what
             they were sent with, so that prompt caches keep hitting; servers drop what is of no use to them.
@@ -93,6 +94,7 @@ class Profile:
     ids: Ids = "any"
     arguments: Arguments = "text"
     call_extra: bool = True
+    call_index: bool = False
     signature: bool = False
     reasoning_back: ReasoningBack = "loop"
     reasoning_name: str | None = None

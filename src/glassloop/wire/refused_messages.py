@@ -92,6 +92,11 @@ CALL_RULES = (
         pattern(r"not found|did not have|no (?:matching|corresponding)|must be followed"),
     ),
     Refusal(
+        pattern(near(r"['\"`.]index\b(?!['\"`]?[ :=\[]*\d)", MISSING, 40)),
+        lambda sent: has_calls(sent) and "index" not in sent.call_fields,
+        always(("call_index:yes", {"call_index": True})),
+    ),
+    Refusal(
         pattern(
             near(
                 r"\barguments?\b",

@@ -10,7 +10,7 @@ from glassloop.wire import diet
 from glassloop.wire.profile import DEEPEST_DIET
 from glassloop.wire.rule import Refusal, Step, always, has_calls, has_tools, or_text, to_text
 from glassloop.wire.sent import Sent
-from glassloop.wire.vocabulary import MISSING, REFUSED, UNREAD_CALL, near, pattern
+from glassloop.wire.vocabulary import MISSING, NO_CALL_PARSER, REFUSED, UNREAD_CALL, near, pattern
 
 # ── tools ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -91,6 +91,7 @@ def _description_steps(sent: Sent, text: str) -> Iterator[Step]:
 _USUAL_DESCRIPTION = 1024
 
 RULES = (
+    Refusal(NO_CALL_PARSER, has_tools, or_text()),
     Refusal(
         pattern(
             near(
@@ -193,7 +194,7 @@ LAST_RULES = (
             r"(?:^|\n)(?:body\.)?(?:tools|functions): ",
             r"\b(?:remove|omit|drop|leave out|without)\b (?:the |any |your )?['\"`]?(?:tools|functions)\b",
             r"(?:\bno|\blacks?|\bwithout) (?:native )?(?:tool|function)[ _-]?(?:use|usage|call\w*)",
-            r"support(?:s|ing)? tool|--enable-auto-tool-choice|--tool-call-parser|--jinja|tool[_ ]call[_ ]parser",
+            r"support(?:s|ing)? tool",
             near(_TOOLS, r"\bjinja\b|\btemplate\b"),
         ),
         has_tools,

@@ -8,7 +8,6 @@ The order of the table below is the rule: a throttle that speaks of tokens is no
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
@@ -26,6 +25,7 @@ from glassloop.wire.judgement import Adapt, Judgement, Overflow, Raise, Retry, S
 from glassloop.wire.options import OUTPUT_LIMITS, mistaken_fields
 from glassloop.wire.refusals import refusal_steps
 from glassloop.wire.said import Said, said
+from glassloop.wire.searched import searched
 from glassloop.wire.sent import Sent
 from glassloop.wire.vocabulary import (
     AFFORD,
@@ -75,36 +75,6 @@ class _Case:
         return wait_of(self.headers, self.words.payload, self.words.text, self.now)
 
 
-def _without_our_names(text: str, sent: Sent) -> str:
-    """The text without the names of the model and the tools, which may hold words that the rules look for."""
-    if len(sent.model) > 3:
-        text = text.replace(sent.model.lower(), "it")
-    for name in map(str.lower, sent.tools):
-        text = (
-            text.replace(name, "it")
-            if "_" in name
-            else re.sub(rf"(?<=['\"`]){re.escape(name)}(?=['\"`])", "it", text)
-        )
-    return text
-
-
-_CONTINUED_LINE = re.compile(r"\n[ \t]+")
-"""Validators put a field's name on one line and what is wrong with it, indented, on the next."""
-_REQUEST_ID = re.compile(r"\(?\b(?:request|trace)[ _-]?id\s*[:=]\s*[\w.-]+\)?")
-"""Its digits are no number of tokens."""
-_SCRIPTS_MEET = re.compile(r"(?<=[\u4e00-\u9fff])(?=[a-z0-9_])|(?<=[a-z0-9_])(?=[\u4e00-\u9fff])")
-"""Chinese sets no spaces around a field's name, and rules look for whole words."""
-
-
-_DUMPED = re.compile(r"; (?:tools|messages|tool_choice|request|body) = .*", re.DOTALL)
-"""llama.cpp appends the part of our request that it could not read."""
-
-
-def _searched(text: str) -> str:
-    text = _DUMPED.sub("", _REQUEST_ID.sub(" ", text.lower()))
-    return _SCRIPTS_MEET.sub(" ", _CONTINUED_LINE.sub(": ", text))
-
-
 def judge(
     status: int | None,
     headers: Mapping[str, str],
@@ -125,7 +95,7 @@ def judge(
         words.code if inner and words.code is not None else status,
         {name.lower(): value for name, value in headers.items()},
         words,
-        _without_our_names(_searched(words.text), sent),
+        searched(words.text, sent),
         sent,
         now,
     )
@@ -273,14 +243,26 @@ def _too_long(case: _Case) -> Judgement | None:
     """A shorter answer where that is enough, else a shorter conversation."""
     if not overflow.is_overflow(case.text, case.status):
         return None
-    window, prompt = overflow.window_of(case.words, case.text), overflow.prompt_of(case.text)
+    window = overflow.window_of(case.words, case.text)
     asked = next((number for each in OUTPUT_LIMITS if (number := case.sent.number(each)) is not None), None)
-    if asked is not None:
-        if window and prompt and prompt + _LEAST_WORTH_ASKING < window < prompt + asked:
-            return _shorter_answer(case, window - prompt - 16, lasting=False)
-        if (step := _adaptation(case, only="clamp:")) is not None:
-            return step
+    if asked is not None and (step := _fitting_answer(case, window, asked)) is not None:
+        return step
     return Overflow(window, case.words.quote)
+
+
+def _fitting_answer(case: _Case, window: int | None, asked: float) -> Adapt | None:
+    """What the conversation leaves of the window, this once: that is less with each turn. A bound of the answer
+    alone is kept."""
+    prompt = overflow.prompt_of(case.text, asked)
+    if prompt is None and window and window <= asked and overflow.names_only(window, asked, case.text):
+        prompt = case.sent.size // _FEWEST_BYTES_OF_A_TOKEN
+    if not window or prompt is None:
+        return None if overflow.is_of_context(window, case.text) else _adaptation(case, only="clamp:")
+    left = window - prompt - 16
+    return _shorter_answer(case, left, lasting=False) if _LEAST_WORTH_ASKING < left < asked else None
+
+
+_FEWEST_BYTES_OF_A_TOKEN = 3
 
 
 def _mistaken(case: _Case) -> Judgement | None:

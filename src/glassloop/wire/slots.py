@@ -14,7 +14,7 @@ from glassloop.core.entries import JSON
 from glassloop.core.tools import ToolSpec
 from glassloop.wire import strictjson
 from glassloop.wire.arguments import ARGUMENT_FIELDS
-from glassloop.wire.calls import NAME_FIELDS, first_given, first_text, id_text
+from glassloop.wire.calls import NAME_FIELDS, decoded, first_given, first_text, id_text
 from glassloop.wire.fits import fits
 
 _READ_HERE = frozenset(("id", "index", "function", "custom", *NAME_FIELDS, *ARGUMENT_FIELDS))
@@ -91,11 +91,15 @@ class _Slot:
         """The arguments: the pieces joined, or the last of them if each holds all that came before it."""
         if not self.pieces:
             return self.whole
-        joined = "".join(self.pieces)
+        snapshot = self.snapshot()
+        return "".join(self.pieces) if snapshot is None else snapshot
+
+    def snapshot(self) -> str | None:
+        """The last piece, if each holds all that came before it."""
         pieces = [piece for piece in self.pieces if piece.strip()]
-        if len(pieces) < 2 or not all(pieces[-1].startswith(piece) for piece in pieces) or _is_json(joined):
-            return joined
-        return pieces[-1]
+        if len(pieces) < 2 or not all(pieces[-1].startswith(piece) for piece in pieces):
+            return None
+        return None if _is_json("".join(self.pieces)) else pieces[-1]
 
     def item(self) -> dict[str, JSON]:
         """The call as a body would hold it."""
@@ -147,7 +151,7 @@ class CallSlots:
 
     def add(self, fragment: Mapping[str, JSON], before: _Slot | None = None) -> _Slot:
         """One fragment; `before` is the call that stood in its place in the delta before."""
-        function = fragment.get("function") or fragment.get("custom")
+        function = decoded(fragment.get("function") or fragment.get("custom"))
         if isinstance(function, str):
             function = {"name": function}
         source: Mapping[str, JSON] = {**fragment, **(function if isinstance(function, dict) else {})}
@@ -171,6 +175,10 @@ class CallSlots:
             key: value for key, value in fragment.items() if key not in _READ_HERE and value is not None
         }
         return slot
+
+    def are_snapshots(self) -> bool:
+        """Whether a call's fragments each held all of its arguments so far."""
+        return any(slot.snapshot() is not None for slot in self._slots)
 
     def items(self) -> list[dict[str, JSON]]:
         """The calls, whole. A named slot without arguments takes those of the unnamed slot after it."""

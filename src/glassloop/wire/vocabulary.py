@@ -50,6 +50,11 @@ UNREAD_REQUEST = pattern(
 )
 """The endpoint could not read what we sent: tools, messages, or what its template makes of them."""
 
+NO_CALL_PARSER = pattern(
+    r"--[a-z-]*tool[a-z-]*\b|--jinja\b|\btool[_ -]?(?:call(?:ing)?[_ -]?)?parser\b",
+)
+"""The server was started without what reads its model's calls: no spelling of a wish helps."""
+
 UNREAD_CALL = pattern(
     rf"tool_use_failed|failed to (?:call|parse)(?! (?:the )?(?:{_OF_OURS}))[^\n]{{0,30}}(?:function|tool)|(?:error|failure) parsing tool call",
     r"failed to parse input at pos|malformed_function_call",
@@ -145,7 +150,7 @@ UNKNOWN_MODEL = pattern(
     r"|\bmodel (?:id|identifier|name)\b[^\n]{0,20}(?:invalid|unknown|not found)|(?:could not|cannot|can't|did not) find (?:the )?model"
     r"|not found (?:the )?model|\bmodel\b[^\n]{0,30}end[ -]of[ -]life|no models? (?:is |are )?(?:currently )?loaded|load a model first"
     r"|(?:unknown|invalid|no such|non-?existent|unrecogni[sz]ed)[ _]model\b(?! parameter)|not a valid model",
-    r"\bmodel\b[^\n]{0,120}?(?:does not exist|doesn't exist|not exist|(?<!tool )not found|no longer available|was deprecated|has been (?:deprecated|decommissioned|retired|removed)|is not available|not available|isn't available|not loaded|not served|is not supported by (?:any|this) provider)",
+    r"\bmodel\b[^\n]{0,120}?(?:does not exist|doesn't exist|not exist|(?<!tool )not found|no longer available|was deprecated|has been (?:deprecated|decommissioned|retired|removed)|is not available|not available|isn't available|(?:not|n't) (?:yet |currently )?(?:loaded|served|deployed|hosted|installed|running)|is not supported by (?:any|this) provider)",
     r"no (?:available )?(?:channel|endpoints?|providers?|deployment|distributor)s?[^\n]{0,30}(?:found |available )?for (?:the |this )?(?:model|[\w./-]+/)",
     r"deployment[^\n]{0,40}does not exist|(?:does not|do not) have access to[^\n]{0,20}model|模型[^\n]{0,40}(?:不存在|未找到|无效|无可用|已下线)|无可用渠道",
 )

@@ -32,6 +32,11 @@ _IN_WORDS = re.compile(
     rf"(\d+(?::\d\d){{1,2}}|(?:{_ONE}[\s,]*(?:and\s+)?)+|\d+(?:\.\d+)?)",
     re.IGNORECASE,
 )
+_TOMORROW = re.compile(
+    r"\b(?:try|retry|resets?|available|come back|wait)\b[^\n]{0,30}\b(?:tomorrow|next day|midnight)\b"
+    r"|明天|明日|次日|第二天",
+    re.IGNORECASE,
+)
 _BODY_FIELDS = re.compile(
     r"(?:retry[_-]?(?:after|delay|in)|resets?[_-]?(?:after|in|at)|reset[_-]?time|estimated_time)"
     r"(?:[_-]?(ms|milliseconds|s|sec|seconds))?",
@@ -64,9 +69,9 @@ def wait_of(headers: Mapping[str, str], payload: JSON, text: str, now: float) ->
 
 
 def in_words(text: str) -> float | None:
-    """The wait that prose names: "Please try again in 1m2.5s"."""
+    """The wait that prose names: "Please try again in 1m2.5s". "Tomorrow" is taken for a day."""
     if not (match := _IN_WORDS.search(text)):
-        return None
+        return _UNITS["day"] if _TOMORROW.search(text) else None
     named = match.group(1)
     if ":" in named:
         return _clock(named)

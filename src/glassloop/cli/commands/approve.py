@@ -67,21 +67,41 @@ def command(
     session_id = found(store, session)
     questions = _chosen(store.questions(), session_id, call_id)
     doubts = _chosen(store.doubts(), session_id, call_id)
-    if call_id is not None and not questions and not doubts:
-        raise click.UsageError(f"No call {call_id!r} waits in session {session_id}.")
     if done is not None and len(doubts) > 1:
         ids = ", ".join(one.call_id for one in doubts)
         raise click.UsageError(f"Several calls are in doubt: say which with --call, one of {ids}.")
     said = Done(done, _who()) if done is not None else _OUTCOMES[outcome](_who()) if outcome else None
     by_option = said is not None or answer is not None
-    for question in questions:
-        if answer or not by_option:
-            _decide(store, question, answer, reason)
-    for doubt in doubts:
-        if said or not by_option:
-            _resolve(store, doubt, said)
-    say(Line(f"· to go on: {program()} run -r {session_id}", "quiet"))
+    asked = questions if answer or not by_option else []
+    unsure = doubts if said or not by_option else []
+    if not asked and not unsure and (by_option or call_id is not None):
+        raise click.UsageError(_nothing(session_id, call_id, len(questions), len(doubts)))
+    for question in asked:
+        _decide(store, question, answer, reason)
+    for doubt in unsure:
+        _resolve(store, doubt, said)
+    _say_what_is_next(store, session_id)
     return ANSWERED
+
+
+def _nothing(session_id: str, call_id: str | None, questions: int, doubts: int) -> str:
+    """Why nothing was decided: nothing waits, or not for such an answer."""
+    which = "No call" if call_id is None else f"No call {call_id!r}"
+    if not questions and not doubts:
+        return f"{which} waits in session {session_id}."
+    wanted = "--yes or --no" if questions else "--done RESULT, --retry or --give-up"
+    return f"{which} in session {session_id} waits for that, but for {wanted}."
+
+
+def _say_what_is_next(store: Store, session_id: str) -> None:
+    left = [one.call_id for one in _chosen(store.questions(), session_id, None)]
+    left += [one.call_id for one in _chosen(store.doubts(), session_id, None)]
+    if left:
+        say(Line(f"· still waiting in {session_id}: {', '.join(left)}", "quiet"))
+    elif store.info(session_id).state == "idle":
+        say(Line(f"Nothing waits in {session_id}.", "quiet"))
+    else:
+        say(Line(f"· to go on: {program()} run -r {session_id}", "quiet"))
 
 
 _OUTCOMES: dict[str, Callable[[str], Answer]] = {"retry": Retry, "give-up": GiveUp}

@@ -22,7 +22,7 @@ def command(yes: bool, **chosen: object) -> int:
     \b
       glassloop chat -m ollama:qwen3
       glassloop chat -T tools.py --notes ~/notes
-      glassloop chat -c                              the last conversation of this folder goes on
+      glassloop chat -c                     the last one of this folder goes on
     """
     options = Options(**chosen)  # type: ignore[arg-type]
     config = options.config()

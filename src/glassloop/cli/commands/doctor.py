@@ -57,6 +57,13 @@ class _Wishes:
     verbose: bool
 
 
+def _a_place(_ctx: click.Context, _parameter: click.Parameter, path: Path | None) -> Path | None:
+    """A report is not to be lost for want of a folder, once the questions were asked."""
+    if path is not None and not path.parent.is_dir():
+        raise click.BadParameter(f"there is no folder {str(path.parent)!r}.")
+    return path
+
+
 @click.command()
 @endpoint_options
 @click.argument("models", nargs=-1)
@@ -72,8 +79,9 @@ class _Wishes:
 @click.option("--json", "as_json", is_flag=True, help="Write the report as JSON.")
 @click.option(
     "--markdown",
-    type=click.Path(path_type=Path),
+    type=click.Path(path_type=Path, dir_okay=False, writable=True),
     metavar="FILE",
+    callback=_a_place,
     help="Also write it as Markdown, for a bug report.",
 )
 @click.option("-v", "--verbose", is_flag=True, help="Show the bytes that came, keys masked.")
@@ -88,13 +96,18 @@ def command(
     \b
       glassloop doctor -m ollama:qwen3 --quick
       glassloop doctor --base-url http://localhost:8080/v1 -m qwen3 --write
-      glassloop doctor --compare groq:llama-3.3-70b-versatile deepseek:deepseek-chat
+      glassloop doctor --compare ollama:qwen3 deepseek:deepseek-chat
 
-    Exit codes: 0 ready (adaptations are named), 1 not usable, 2 wrong usage, 3 stopped at --max-cost or --max-tokens.
+    Exit codes: 0 ready (adaptations are named), 1 not usable, 2 wrong usage, 3 stopped at --max-cost, --max-tokens or the
+    account's own limit.
     """
     wishes = _Wishes(**chosen)  # type: ignore[arg-type]
     if bool(models) != compare:
         raise click.UsageError("Name the models to compare behind --compare; for one alone, use -m.")
+    if compare and model:
+        raise click.UsageError(
+            "-m names one model, and --compare takes several: write them all behind --compare."
+        )
     specs = models if compare else (model,)
     configs = [load(model=spec, base_url=base_url) for spec in specs]
     for config in configs:
@@ -219,14 +232,24 @@ class _Progress:
 
 
 def _print(reports: Sequence[Report], wishes: _Wishes, *, compare: bool) -> None:
-    from glassloop.doctor.report import comparison, json_text, to_json
-
+    if wishes.as_json:
+        _print_json(reports, wishes, compare=compare)
+    else:
+        _print_for_people(reports, wishes, compare=compare)
     if wishes.markdown is not None:
         _write_markdown(wishes.markdown, reports)
-    if wishes.as_json:
-        values = [to_json(report, wire=wishes.verbose) for report in reports]
-        print(json_text(values if compare else values[0]))
-        return
+
+
+def _print_json(reports: Sequence[Report], wishes: _Wishes, *, compare: bool) -> None:
+    from glassloop.doctor.report import json_text, to_json
+
+    values = [to_json(report, wire=wishes.verbose) for report in reports]
+    print(json_text(values if compare else values[0]))
+
+
+def _print_for_people(reports: Sequence[Report], wishes: _Wishes, *, compare: bool) -> None:
+    from glassloop.doctor.report import comparison
+
     if compare:
         heads, table = comparison(reports)
         print_table([one_line(head) for head in heads], table)

@@ -35,7 +35,7 @@ def list_() -> int:
     rows = [(one.settings.name, _why_not(one), "", one.where) for one in _others(servers, trusted)]
     failed = False
     if trusted:
-        tools = start(trusted, servers.variables)
+        tools = start(trusted, servers)
         try:
             for state, one in zip(tools.states, trusted, strict=True):
                 name = state.settings.name

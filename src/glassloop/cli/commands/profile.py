@@ -28,8 +28,8 @@ def command(ctx: click.Context) -> int | None:
     """What Glassloop knows of endpoints: told by you, learned from refusals, or from the provider table.
 
     \b
-      glassloop profile                              all that was learned
-      glassloop profile show -m groq:llama-3.3-70b   one endpoint, with where each fact comes from
+      glassloop profile                        all that was learned
+      glassloop profile show -m ollama:qwen3   one endpoint, and why
     """
     return _list() if ctx.invoked_subcommand is None else None
 
@@ -55,7 +55,7 @@ def show(model: str | None, base_url: str | None) -> int:
     return ANSWERED
 
 
-@command.command()
+@command.command(short_help="Open what was learned in your editor.")
 @endpoint_options
 def edit(model: str | None, base_url: str | None) -> int:
     """Open what was learned of one endpoint in your editor ($VISUAL or $EDITOR)."""
@@ -74,7 +74,7 @@ def edit(model: str | None, base_url: str | None) -> int:
     return ANSWERED
 
 
-@command.command()
+@command.command(short_help="Forget what was learned.")
 @endpoint_options
 @click.option("--all", "everything", is_flag=True, help="Forget what was learned of every endpoint.")
 def forget(model: str | None, base_url: str | None, everything: bool) -> int:
@@ -94,7 +94,7 @@ def forget(model: str | None, base_url: str | None, everything: bool) -> int:
     return ANSWERED
 
 
-@command.command()
+@command.command(short_help="Print the whole profile as JSON.")
 @endpoint_options
 def export(model: str | None, base_url: str | None) -> int:
     """Print one endpoint's whole profile as JSON; `Endpoint(profile=...)` takes it."""

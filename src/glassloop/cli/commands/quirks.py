@@ -20,17 +20,23 @@ def command() -> None:
     """Play a catalogue of what real endpoints get wrong (JSON Lines; see docs/endpoints.md)."""
 
 
-@command.command()
+@command.command(short_help="Serve each quirk of FILE under a base URL.")
 @click.argument("file", type=click.Path(path_type=Path))
-@click.option("--host", default="127.0.0.1", show_default=True, help="Where to listen.")
-@click.option("--port", default=0, help="The port; any free one if not given.")
+@click.option("--host", metavar="ADDRESS", default="127.0.0.1", show_default=True, help="Where to listen.")
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    metavar="N",
+    default=0,
+    help="The port; any free one if not given.",
+)
 def serve(file: Path, host: str, port: int) -> int:
     """Serve each quirk of FILE under a base URL of its own, until Ctrl-C."""
     asyncio.run(_serve(file, host, port))
     return ANSWERED
 
 
-@command.command()
+@command.command(short_help="Play each quirk of FILE to an agent.")
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option("--markdown", is_flag=True, help="Print the table as Markdown.")
 def play(file: Path, markdown: bool) -> int:

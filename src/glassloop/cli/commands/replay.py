@@ -93,6 +93,7 @@ def _opened(recording: str) -> Iterator[tuple[Store, str]]:
 
 
 def _imported(store: Store, path: Path) -> str:
+    from glassloop.cli.commands.sessions import imported
     from glassloop.models.recorded import FORMAT
 
     with path.open(encoding="utf-8", errors="replace", newline="\n") as file:
@@ -101,11 +102,7 @@ def _imported(store: Store, path: Path) -> str:
                 f"{path} is the recording of a test: its test replays it. Here sessions are replayed."
             )
         file.seek(0)
-        try:
-            return store.import_jsonl(file, load().secrets)
-        except SessionError as error:
-            told = str(error).removeprefix(f"{store.path}: ")
-            raise SessionError(f"{path}: {told}", error.kind) from error
+        return imported(store, file, str(path))
 
 
 # ── As it was ────────────────────────────────────────────────────────────────────────────────────────

@@ -7,7 +7,7 @@ import json
 import re
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +21,7 @@ from glassloop.cli.safe_text import INVISIBLE, one_line
 from glassloop.cli.screen import Line, counted
 from glassloop.cli.tables import print_table
 from glassloop.config import load
+from glassloop.core.errors import SessionError
 
 if TYPE_CHECKING:
     from glassloop.sessions.listing import SessionInfo
@@ -237,10 +238,19 @@ def _written(store: Store, session_id: str, *, wire: bool) -> Mapping[str, Calla
 @click.argument("file", type=click.File("r", encoding="utf-8", errors="replace"))
 def import_(file: Any) -> int:
     """Make a session of FILE (- is standard input), as `export` wrote it in JSON lines."""
-    session_id = open_store().import_jsonl(file, load().secrets)
+    session_id = imported(open_store(), file, file.name)
     say(Line("Imported.", "good"))
     print(session_id)
     return ANSWERED
+
+
+def imported(store: Store, lines: Iterable[str], name: str) -> str:
+    """The id of the session that was made of these lines. What is wrong with them is said of the file they are from."""
+    try:
+        return store.import_jsonl(lines, load().secrets)
+    except SessionError as error:
+        told = str(error).removeprefix(f"{store.path}: ")
+        raise SessionError(f"{name}: {told}", error.kind) from error
 
 
 def _said(text: str) -> int:

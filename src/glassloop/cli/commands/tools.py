@@ -95,7 +95,7 @@ def _notes(missing: Sequence[str], chosen: bool) -> list[str]:
     return notes
 
 
-@command.command()
+@command.command(short_help="Advise on the tools in FILE.")
 @click.argument("file")
 def check(file: str) -> int:
     """Advise on the tools in FILE; exit code 1 if one of them cannot work, 2 if there is nothing to check."""

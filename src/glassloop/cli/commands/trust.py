@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 import sys
 from collections.abc import Iterator
@@ -17,6 +18,7 @@ from glassloop.cli.safe_text import one_line, visible
 from glassloop.cli.screen import Line, Style
 from glassloop.cli.surroundings import Found, Surroundings, changes, look_around, start
 from glassloop.cli.tables import print_table
+from glassloop.cli.terminal import is_confirmed
 from glassloop.config import load
 from glassloop.config.trust import TrustStore
 
@@ -86,16 +88,23 @@ def _items(found: Found) -> Iterator[_Item]:
 
 
 def _server_lines(server: ServerSettings) -> list[str]:
-    """What would be started or reached, in full. Of headers and variables the names: their values may be secret."""
+    """What would be started or reached, in full; of headers, and of variables that hold keys, only the names."""
     if server.url:
         lines = [f"{server.name}: {server.url}"]
         lines += [f"  header {name}: {_value(text)}" for name, text in server.headers.items()]
     else:
         lines = [f"{server.name}: {shlex.join((server.command, *server.args))}", f"  in {server.cwd}"]
-        lines += [f"  variable {name}: {_value(text)}" for name, text in server.env.items()]
+        lines += [
+            f"  variable {name}: {_value(text) if _HOLDS_A_KEY.search(name) else text}"
+            for name, text in server.env.items()
+        ]
     if server.disabled:
         lines.append("  (disabled: it is not started)")
     return lines
+
+
+_HOLDS_A_KEY = re.compile(r"(KEY|TOKEN|SECRET|PASSWORD|PASSWD|PASS|CREDENTIALS?|COOKIE)$", re.IGNORECASE)
+"""All other values are shown: `NODE_OPTIONS` or `LD_PRELOAD` would have something else run than what is named."""
 
 
 def _value(text: str) -> str:
@@ -116,7 +125,7 @@ def _show(store: TrustStore, item: _Item) -> None:
 
 def _settle(store: TrustStore, item: _Item, *, yes: bool) -> bool:
     _show(store, item)
-    if not yes and not click.confirm("  Trust it?", default=False, err=True):
+    if not yes and not is_confirmed("  Trust it?"):
         say(Line("  not trusted", "quiet"))
         return False
     store.trust(item.path, item.text)
@@ -163,7 +172,7 @@ def _settle_servers(store: TrustStore, found: Found, *, yes: bool) -> int:
     chosen = [one for one in (*found.servers.own, *found.servers.of_project()) if not one.settings.disabled]
     if not chosen:
         return ANSWERED
-    tools = start(chosen, found.servers.variables)
+    tools = start(chosen, found.servers)
     around = Surroundings(mcp=tools, configured={one.settings.name: one for one in chosen}, store=store)
     try:
         for state in tools.states:

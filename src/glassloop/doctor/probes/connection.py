@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import difflib
+from urllib.parse import urlsplit
 
 from glassloop.core.errors import (
     AuthenticationFailed,
@@ -19,6 +21,9 @@ from glassloop.doctor.strict import shown
 from glassloop.models.window import listed_models, model_id
 
 _NEAREST = 5
+_MAY_BE_TLS = ("no_http", "hung_up", "stalled")
+_LONGEST_GREETING = 5.0
+"""Seconds."""
 
 
 async def _reachable(patient: Patient) -> Answer:
@@ -32,7 +37,27 @@ async def _reachable(patient: Patient) -> Answer:
         return Answer("ok", f"HTTP {status}", (("models_error", _words(error)), ("models_status", status)))
     code = transport_code(patient.exchanges[-1].error or "")
     finding = Finding(f"transport:{code}", "broken", str(error.args[0]), error.hint, error.url)
-    return Answer("failed", str(error.args[0]), (), (finding,))
+    url = patient.endpoint.base_url
+    facts = (("speaks_tls", True),) if code in _MAY_BE_TLS and await _speaks_tls(url) else ()
+    return Answer("failed", str(error.args[0]), facts, (finding,))
+
+
+async def _speaks_tls(url: str) -> bool:
+    """Whether a port that was asked with http:// takes a TLS greeting. Nothing is sent but that."""
+    import ssl
+
+    parts = urlsplit(url)
+    if parts.scheme != "http" or parts.hostname is None:
+        return False
+    context = ssl.create_default_context()
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    try:
+        async with asyncio.timeout(_LONGEST_GREETING):
+            _, writer = await asyncio.open_connection(parts.hostname, parts.port or 80, ssl=context)
+    except (OSError, TimeoutError):
+        return False
+    writer.close()
+    return True
 
 
 async def _models(patient: Patient) -> Answer:

@@ -7,9 +7,9 @@ import time
 
 from glassloop.core.entries import System
 from glassloop.core.tokens import estimate
-from glassloop.doctor.findings import Answer
+from glassloop.doctor.findings import Answer, Finding
 from glassloop.doctor.kit import HELLO, said
-from glassloop.doctor.patient import Patient
+from glassloop.doctor.patient import Asked, Patient
 from glassloop.doctor.probe import Probe, failed
 
 _PREFIX = "Rule {}: greet people kindly, in their own language, and never longer than one sentence. "
@@ -60,15 +60,28 @@ async def _parallel(patient: Patient) -> Answer:
     """1, 4 and 8 questions at once: served together, one after the other, or refused."""
     took: list[str] = []
     lost = 0
+    throttled: list[Asked] = []
     for count in _TOGETHER:
         started = time.monotonic()
         asked = await asyncio.gather(*(patient.ask([said(HELLO)]) for _ in range(count)))
         took.append(f"{count} in {time.monotonic() - started:.2f} s")
         lost += sum(one.reply is None for one in asked)
-    facts = (("parallel_lost", lost),)
+        throttled += [one for one in asked if count > 1 and _is_throttled(one)]
+    facts = (("parallel_lost", lost), ("parallel_throttled", len(throttled)))
+    if throttled and not _is_throttled(await patient.ask([said(HELLO)])):
+        patient.asked[:] = [one for one in patient.asked if one not in throttled]
+        limit = Finding(
+            "trait:parallel_limit", "trait", "few requests are served at once", "waits and asks again"
+        )
+        words = f"{', '.join(took)}; {len(throttled)} of {sum(_TOGETHER)} were told to wait, {lost} in vain"
+        return Answer("no", words, facts, (limit,))
     if lost:
         return Answer("no", f"{', '.join(took)}; {lost} of {sum(_TOGETHER)} got no answer", facts)
     return Answer("ok", ", ".join(took), facts)
+
+
+def _is_throttled(asked: Asked) -> bool:
+    return any(one.status == 429 for one in asked.exchanges)
 
 
 PROBES = (

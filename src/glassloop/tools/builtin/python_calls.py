@@ -87,6 +87,7 @@ class Border:
         self, tools: Tools, approve: Approve | None, context: ToolContext, limit: asyncio.Timeout
     ) -> None:
         self._tools = tools
+        self._names = frozenset(spec.name for spec in tools.specs)
         self._approve = approve
         self._context = context
         self._limit = limit
@@ -110,9 +111,10 @@ class Border:
             return False, 'this is no call of a tool: {"tool": name, "arguments": {...}} was expected'
         if self.calls.total() >= MAX_CALLS:
             return False, f"the code has made {MAX_CALLS} calls, and no more are allowed in one run"
-        self.calls[call.name] += 1
+        known = call.name if call.name in self._names else "(no such tool)"
+        self.calls[known] += 1
         call = replace(call, id=f"{self._context.call_id}.{self.calls.total()}")
-        self._context.progress(f"{exact(call.name)} {exact(call.text[:_SHOWN])}\n")
+        self._context.progress(f"{exact(known)} {exact(call.text[:_SHOWN])}\n")
         verdict = self._judged(call)
         if verdict.outcome == "problem":
             return False, verdict.text

@@ -69,6 +69,11 @@ def _system(network: bool) -> Iterable[str]:
     yield from (
         "--proc",
         "/proc",
+        # bubblewrap covers it only where it finds it writable, and does not on every kernel. The settings in it are the
+        # whole machine's: who is root outside could name a program there that is then run outside.
+        "--ro-bind-try",
+        "/proc/sys",
+        "/proc/sys",
         "--dev",
         "/dev",
         *_tmpfs("/dev/shm"),

@@ -10,7 +10,10 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+
+from glassloop.core.visible import INVISIBLE
 
 MAX_LENGTH = 20_000
 
@@ -42,16 +45,13 @@ def simple_words(text: str) -> tuple[str, ...] | None:
 
 def _is_odd(char: str) -> bool:
     """Characters that a person does not see, or that some shell may take for a blank."""
-    return char not in " \t" and unicodedata.category(char) in (
-        "Cc",
-        "Cf",
-        "Cs",
-        "Co",
-        "Cn",
-        "Zl",
-        "Zp",
-        "Zs",
-    )
+    if char in " \t" or (char.isascii() and char.isprintable()):
+        return False
+    return char in _BLANK_LOOKING or bool(INVISIBLE.match(char)) or unicodedata.category(char) in _ODD_KINDS
+
+
+_BLANK_LOOKING = "\u2800\u3164"
+_ODD_KINDS = ("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp", "Zs")
 
 
 def _words(text: str) -> tuple[str, ...] | None:
@@ -120,8 +120,10 @@ ANY_MORE = "..."
 _GRAVE = (
     "output output-file output-document output-dir output-directory exec exec-path exec-batch ext-diff textconv"
     " open-files-in-pager upload-pack receive-pack config config-env config-file git-dir work-tree command"
-    " to-command use-compress-program checkpoint-action rsh pager pre preprocessor proxy-command editor"
-    " template post-file upload-file plugin load"
+    " to-command use-compress-program checkpoint-action rsh rsh-command pager pre preprocessor proxy-command editor"
+    " template post-file upload-file plugin load compress-program info-script new-volume-script unzip-command"
+    " hostname-bin use-askpass script-shell python-executable toolexec rcfile init-file eval rulesdir parser"
+    " resolve-plugins-relative-to to-file in-place write"
 ).split()
 _GRAVE_SHORT = frozenset("oO")
 _GRAVE_SINGLE_DASH = (
@@ -136,6 +138,33 @@ _GRAVE_SINGLE_DASH = (
     "-fls",
 )
 
+
+_GRAVE_OF: Mapping[tuple[str, ...], str] = {
+    ("curl",): "dFKT",
+    ("eslint",): "cf",
+    ("fd",): "xX",
+    ("fdfind",): "xX",
+    ("git", "clone"): "cu",
+    ("git", "rebase"): "x",
+    ("make",): "fE",
+    ("man",): "HP",
+    ("pytest",): "cp",
+    ("rsync",): "e",
+    ("sed",): "fi",
+    ("ssh",): "FSJ",
+    ("tar",): "FI",
+    ("zip",): "T",
+}
+"""Letters that mean such an option to one program and something harmless to most others."""
+
+_GRAVE_WORDS: Mapping[tuple[str, ...], frozenset[str]] = {
+    ("git",): frozenset(
+        "bisect config credential daemon difftool filter-branch hook instaweb mergetool submodule".split()
+    ),
+    ("git", "bisect"): frozenset(("run",)),
+    ("git", "submodule"): frozenset(("foreach",)),
+}
+"""Subcommands that run what they are told, or change what the program runs later."""
 
 _WITH_SUBCOMMANDS = frozenset(
     "git hg svn jj gh glab npm pnpm yarn cargo go pip poetry docker podman kubectl helm terraform systemctl"
@@ -173,38 +202,77 @@ def allows(rule: CommandRule, words: tuple[str, ...]) -> bool:
         return words == rule.words
     size = len(rule.words)
     more = words[size:]
-    if words[:size] != rule.words or any(is_grave(word) for word in more):
+    if words[:size] != rule.words or any(is_grave(word, _letters_of(words)) for word in more):
+        return False
+    if not _GRAVE_WORDS.get(rule.words, frozenset()).isdisjoint(more[:1] if size == 1 else more):
         return False
     # What stands before the subcommand configures the program itself: `git -c`, `docker -H`.
     return not (size == 1 and words[0] in _WITH_SUBCOMMANDS and more[:1] and more[0].startswith("-"))
 
 
+def _letters_of(words: tuple[str, ...]) -> frozenset[str]:
+    return _GRAVE_SHORT.union(*(_GRAVE_OF.get(words[:size], "") for size in (1, 2)))
+
+
 def mentions(rule: CommandRule, text: str) -> bool:
     """Whether the rule's words stand anywhere in a command line, simple or not: for what is to be denied or asked.
 
-    Quotes, paths to programs and what runs a program are looked through. A net, as above: a shell can spell a word
-    in ways that only a shell understands.
+    Quotes, letters of either case, paths to programs, what runs a program and options before a subcommand are looked
+    through. A net, as above: a shell can spell a word in ways that only a shell understands.
     """
-    words = [word for word in re.split(r"[^\w./+@:,=%~-]+", re.sub(r"[\"'\\]", "", text)) if word]
-    words += simple_words(text) or ()
-    wanted = (_program(rule.words[0]), *rule.words[1:])
-    size = len(wanted)
-    places = range(len(words) - size + 1)
-    return any((_program(words[at]), *words[at + 1 : at + size]) == wanted for at in places)
+    wanted = [word.casefold() for word in (_program(rule.words[0]), *rule.words[1:])]
+    return any(_stands_in(words, wanted) for words in _readings(text.casefold()))
+
+
+_JOINS = re.compile(r"\\\r?\n|[\"'\\]")
+_EXPANDS_TO_NOTHING = re.compile(r"\$(?:\{\w*\}|[@*\w])")
+_BETWEEN = re.compile(r"[^\w./+@:=%~-]+")
+
+
+def _readings(text: str) -> Iterator[list[str]]:
+    """The words that may be in a text: quotes taken away, expansions left out, and as a simple command."""
+    joined = _JOINS.sub("", text)
+    yield _BETWEEN.split(joined)
+    yield _BETWEEN.split(_EXPANDS_TO_NOTHING.sub("", joined))
+    yield list(simple_words(text) or ())
+
+
+def _stands_in(words: list[str], wanted: list[str]) -> bool:
+    program, *rest = wanted
+    return any(
+        words[at : at + len(rest)] == rest
+        for found, word in enumerate(words)
+        if _program(word) == program
+        for at in _after_options(words, found + 1)
+    )
+
+
+def _after_options(words: list[str], at: int) -> Iterator[int]:
+    """Where a subcommand may stand: here, or behind options, each of which may have a value."""
+    yield at
+    while at < len(words) and words[at].startswith("-"):
+        at += 1
+        yield at
+        if at < len(words) and not words[at].startswith("-"):
+            at += 1
+            yield at
 
 
 def _program(word: str) -> str:
     return word.rpartition("/")[2]
 
 
-def is_grave(word: str) -> bool:
-    """Whether the word may be an option that writes, runs or redirects. After `--` it is judged all the same."""
+def is_grave(word: str, letters: frozenset[str] = _GRAVE_SHORT) -> bool:
+    """Whether the word may be an option that writes, runs or redirects. After `--` it is judged all the same.
+
+    `letters`: those of short options that may.
+    """
     if word.startswith("--"):
         name = word[2:].partition("=")[0]
         return bool(name) and any(grave.startswith(name) for grave in _GRAVE)
     if not word.startswith("-"):
         return False
-    return word in _GRAVE_SINGLE_DASH or not _GRAVE_SHORT.isdisjoint(re.split(r"[^A-Za-z]", word[1:])[0])
+    return word in _GRAVE_SINGLE_DASH or not letters.isdisjoint(re.split(r"[^A-Za-z]", word[1:])[0])
 
 
 # ── for people ───────────────────────────────────────────────────────────────────────────────────────

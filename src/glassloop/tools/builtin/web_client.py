@@ -54,12 +54,17 @@ class Bounds:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What is asked. `headers` win over ours, save `Host`."""
+    """What is asked. `headers` win over ours, save `Host`.
+
+    `stays`: no redirect to another host is followed. A person or a rule allowed this one, and whoever can be made to
+    redirect from it could be used to carry something away.
+    """
 
     url: str
     method: str = "GET"
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
     body: bytes | None = field(default=None, repr=False)
+    stays: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +115,11 @@ class Client:
                     answer = await self._hop(request, where)
                     if isinstance(answer, Answer):
                         return answer
+                    if request.stays and not _is_same_site(where, answer):
+                        raise ConnectionError(
+                            f"{host_of(where)} redirects to another host, which was not asked: {answer}; "
+                            "ask that URL if it is the right one"
+                        )
                     if origin_of(answer) != origin_of(where):
                         request = replace(request, headers={})
                     where = answer
@@ -236,6 +246,11 @@ def _redirection(response: ClientResponse, url: URL) -> URL | None:
         return checked_url(str(url.join(URL(location))))
     except ValueError as error:
         raise AddressRefused(f"{host_of(url)} redirects to what is no URL: {_said(error)}") from None
+
+
+def _is_same_site(one: URL, other: URL) -> bool:
+    """The same host, `www.` or not."""
+    return host_of(one).removeprefix("www.") == host_of(other).removeprefix("www.")
 
 
 def _said(error: BaseException) -> str:

@@ -16,6 +16,7 @@ from glassloop.tools.builtin.web_html import tokens
 from glassloop.tools.builtin.web_options import client_from
 from glassloop.tools.builtin.web_page import Page, Reader
 from glassloop.tools.builtin.web_text import is_text, kind_of, text_of
+from glassloop.tools.context import ToolContext
 from glassloop.tools.targets import Address
 from glassloop.tools.tool import Need, Tool, tool
 
@@ -24,6 +25,12 @@ PART_LENGTH = 15_000
 
 _KEPT = 4
 _LINE_SLACK = 500
+MAX_TOKENS = 150_000
+"""Tags and texts of a page that are read: about two seconds' work, and several times a long book."""
+
+MAX_TEXT = 500_000
+"""Characters of a document that are kept."""
+
 _TOKENS_AT_ONCE = 1_000
 _HTML = ("text/html", "application/xhtml+xml")
 _NEEDS: tuple[Need, ...] = ("network",)
@@ -46,7 +53,7 @@ class Fetcher:
         self._client = client
         self._kept: OrderedDict[str, _Document] = OrderedDict()
 
-    async def web_fetch(self, url: str, part: int = 1) -> str:
+    async def web_fetch(self, url: str, context: ToolContext, part: int = 1) -> str:
         """Fetch a page from the internet and return it as readable text (Markdown). Use it to read a page whose
         address you know, from the user or from a search. It reads HTML, plain text, JSON and XML; no scripts run.
 
@@ -59,16 +66,16 @@ class Fetcher:
             raise ValueError(f"there is no part {part}; parts are counted from 1")
         document = self._kept.get(url) if part > 1 else None
         if document is None:
-            document = await self._fetched(url)
+            document = await self._fetched(Request(url, stays=bool(context.outside)))
         self._kept[url] = document
         self._kept.move_to_end(url)
         if len(self._kept) > _KEPT:
             self._kept.popitem(last=False)
         return _shown(document, part)
 
-    async def _fetched(self, url: str) -> _Document:
-        answer = await self._client.ask(Request(url))
-        page = await _read(answer)
+    async def _fetched(self, request: Request) -> _Document:
+        answer = await self._client.ask(request)
+        page, is_whole = await _read(answer)
         kind = kind_of(answer.body, answer.headers.get("content-type", ""))
         facts = [
             f"URL: {answer.url}",
@@ -79,7 +86,16 @@ class Fetcher:
             facts.insert(0, f"Title: {one_line(page.title)}")
         if answer.cut:
             facts.append(f"Only the first {len(answer.body):,} bytes were read")
-        return _Document(tuple(facts), visible(page.markdown.translate(_UNSHOWN)))
+        if not is_whole:
+            facts.append(f"Only the first {MAX_TOKENS:,} tags and texts of the page were read")
+        if len(page.markdown) > MAX_TEXT:
+            facts.append(f"Only the first {MAX_TEXT:,} of its {len(page.markdown):,} characters are kept")
+        text = await asyncio.to_thread(_readable, page.markdown[:MAX_TEXT])
+        return _Document(tuple(facts), text)
+
+
+def _readable(text: str) -> str:
+    return visible(text.translate(_UNSHOWN))
 
 
 def web_fetch_tool(client: Client | None = None) -> Tool:
@@ -102,8 +118,8 @@ def _targets(arguments: Mapping[str, JSON]) -> tuple[Address, ...]:
     return (Address(str(arguments.get("url", "")).strip()),)
 
 
-async def _read(answer: Answer) -> Page:
-    """The answer's body as text. Raises `ValueError` for what is none."""
+async def _read(answer: Answer) -> tuple[Page, bool]:
+    """The answer's body as text, and whether that is all of it. Raises `ValueError` for what is none."""
     kind = kind_of(answer.body, answer.headers.get("content-type", ""))
     if not is_text(kind):
         what = "a PDF" if kind == "application/pdf" else f"no text ({kind})"
@@ -113,18 +129,20 @@ async def _read(answer: Answer) -> Page:
         )
     text = text_of(answer.body, answer.headers.get("content-type", ""), answer.url)
     if kind not in _HTML:
-        return Page("", text)
+        return Page("", text), True
     return await _page(text, answer.url)
 
 
-async def _page(html: str, url: str) -> Page:
-    """The page, read a little at a time: a large one holds up nothing else, and can be cancelled."""
+async def _page(html: str, url: str) -> tuple[Page, bool]:
+    """The page, read a little at a time, so that a large one holds up nothing else; and whether that is all of it."""
     reader = Reader(url)
     for number, token in enumerate(tokens(html), 1):
+        if number > MAX_TOKENS:
+            return reader.page(), False
         reader.take(token)
         if number % _TOKENS_AT_ONCE == 0:
             await asyncio.sleep(0)
-    return reader.page()
+    return reader.page(), True
 
 
 def _shown(document: _Document, part: int) -> str:

@@ -36,6 +36,8 @@ _REFERENCE = re.compile(r"&(?:#[0-9]++|#[xX][0-9a-fA-F]++|[a-zA-Z][a-zA-Z0-9]{1,
 _LONGEST_REFERENCE = 34
 _MAX_ATTRIBUTES = 64
 """Kept of one tag; the others are read and dropped."""
+_MOST_ATTRIBUTES = 5_000
+"""Read of one tag, which then ends at the next `>`, whatever that stands in."""
 
 _RAW = frozenset(("script", "style", "xmp", "iframe", "noembed", "noframes", "template"))
 _RAW_WITH_REFERENCES = frozenset(("title", "textarea"))
@@ -100,7 +102,7 @@ def _attributes(page: str, at: int) -> tuple[dict[str, str], int]:
     found: dict[str, str] = {}
     if page.startswith(">", at):
         return found, at + 1
-    while True:
+    for _ in range(_MOST_ATTRIBUTES):
         at = _skip(_BEFORE_ATTRIBUTE, page, at)
         if at >= len(page):
             return found, len(page) + 1
@@ -113,6 +115,8 @@ def _attributes(page: str, at: int) -> tuple[dict[str, str], int]:
             value, at = _value(page, at)
         if len(found) < _MAX_ATTRIBUTES:
             found.setdefault(attribute.group(1).lower(), value)
+    end = page.find(">", at)
+    return found, end + 1 if end >= 0 else len(page) + 1
 
 
 def _value(page: str, at: int) -> tuple[str, int]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json as json_library
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from glassloop.core.entries import JSON
@@ -19,6 +19,7 @@ from glassloop.tools.builtin.web_client import Answer, Client, Request
 from glassloop.tools.builtin.web_options import client_from, secrets_from
 from glassloop.tools.builtin.web_secrets import Secret, filled, names_in
 from glassloop.tools.builtin.web_text import is_text, kind_of, text_of
+from glassloop.tools.context import ToolContext
 from glassloop.tools.targets import Address
 from glassloop.tools.tool import Need, Tool, tool
 
@@ -67,6 +68,8 @@ class Requests:
         headers: dict[str, str] | None = None,
         body: str | None = None,
         json: dict[str, Any] | list[Any] | None = None,
+        *,
+        context: ToolContext,
     ) -> str:
         """Send one HTTP request and return the status, headers and body of the answer. Use it to call an API; to read
         a page use web_fetch.
@@ -79,6 +82,7 @@ class Requests:
             json: The body as JSON, in place of `body`.
         """
         request = self._request(url, method, headers or {}, _content(body, json))
+        request = replace(request, stays=bool(context.outside))
         try:
             answer = await self.client.ask(request)
         except ConnectionError as error:

@@ -22,10 +22,15 @@ MOST_TOOLS = 500
 _LONGEST_NAME = 64
 _LONGEST_DESCRIPTION = 8_000
 _LARGEST_SCHEMA = 100_000
+_LARGEST_DEFINITION = 200_000
+_LARGEST_LISTING = 5_000_000
 _DEEPEST_SCHEMA = 60
 _LONGEST_WORDS = 4_000
 _ANYTHING: Mapping[str, JSON] = {"type": "object", "properties": {}, "additionalProperties": True}
 _UNSAFE = re.compile(r"[^A-Za-z0-9_-]")
+_LONGEST_SERVER = 30
+_PLAIN_SERVER = re.compile(r"[A-Za-z0-9-]+(?:_[A-Za-z0-9-]+)*")
+"""No `_` at its ends and no two together: `__` is what parts a server's name from its tool's."""
 _PROSE = ("description", "title", "$comment")
 
 
@@ -67,9 +72,13 @@ class Definition:
 
 
 def definitions_from(listed: Iterable[Any]) -> tuple[tuple[Definition, ...], tuple[str, ...]]:
-    """The definitions in a listing, and what was left out and why. A name that comes twice counts once."""
+    """The definitions in a listing, and what was left out and why. A name that comes twice counts once.
+
+    What is larger than any tool needs is left out here, since all else is kept and compared.
+    """
     found: dict[str, Definition] = {}
     left_out: list[str] = []
+    room = _LARGEST_LISTING
     for position, one in enumerate(listed):
         if position >= MOST_TOOLS:
             left_out.append(f"it lists more than {MOST_TOOLS} tools; the rest is left out")
@@ -81,6 +90,11 @@ def definitions_from(listed: Iterable[Any]) -> tuple[tuple[Definition, ...], tup
         if _only_as_task(one):
             left_out.append(f"the tool {cleaned(name)[:100]!r} runs only as a task, which is not supported")
             continue
+        size = _size(one)
+        if min(room, _LARGEST_DEFINITION) < size:
+            left_out.append(f"the tool {cleaned(name)[:100]!r} is left out: what is said of it is too large")
+            continue
+        room -= size
         description, annotations = one.get("description"), one.get("annotations")
         found[name] = Definition(
             name,
@@ -89,6 +103,15 @@ def definitions_from(listed: Iterable[Any]) -> tuple[tuple[Definition, ...], tup
             annotations if isinstance(annotations, Mapping) else {},
         )
     return tuple(found.values()), tuple(left_out)
+
+
+def _size(tool: Mapping[str, Any]) -> int:
+    """Characters of what is kept of it."""
+    kept = {key: tool.get(key) for key in ("name", "description", "inputSchema", "annotations")}
+    try:
+        return len(json.dumps(kept, ensure_ascii=False))
+    except RecursionError:
+        return _LARGEST_LISTING
 
 
 def _only_as_task(tool: Mapping[str, Any]) -> bool:
@@ -116,7 +139,7 @@ def offered(definition: Definition, server: str) -> tuple[str, dict[str, JSON]]:
     words = _described(definition, server)
     try:
         made = _cleaned(plain(_without_nulls({**schema, "type": "object"})))
-    except (ValueError, TypeError, AttributeError):
+    except (ValueError, TypeError, AttributeError, RecursionError):  # the last by references to references
         said = cleaned(json.dumps(schema, ensure_ascii=False))[:_LONGEST_WORDS]
         return f"{words}\n\nIts arguments, as its server writes them: {said}", dict(_ANYTHING)
     if any(map(hides, _strings(made))):
@@ -178,9 +201,10 @@ def wire_names(tools: Sequence[tuple[str, str]]) -> dict[tuple[str, str], str]:
     """A name for each (server, tool) that every endpoint takes: `server__tool`, and no two alike.
 
     Where that would be too long, has other characters, or is another's too, letters that stand for the pair alone
-    are added; a pair's name does not depend on the order.
+    are added; a pair's name does not depend on the order. No server's names begin like another's, so that a rule
+    such as `github__*` means one server.
     """
-    simple = {pair: _UNSAFE.sub("_", f"{pair[0]}__{pair[1]}") for pair in tools}
+    simple = {pair: f"{_of_server(pair[0])}__{_UNSAFE.sub('_', pair[1])}" for pair in tools}
     count = Counter(name.casefold() for name in simple.values())
     made = {}
     for pair, name in simple.items():
@@ -190,3 +214,11 @@ def wire_names(tools: Sequence[tuple[str, str]]) -> dict[tuple[str, str], str]:
         else:
             made[pair] = f"{name[: _LONGEST_NAME - 9]}_{alphanumerics(json.dumps(pair), 8)}"
     return made
+
+
+def _of_server(name: str) -> str:
+    """What its tools' names begin with: the server's own name, or one with letters that stand for it alone."""
+    if _PLAIN_SERVER.fullmatch(name) and len(name) <= _LONGEST_SERVER:
+        return name
+    plain = re.sub("_+", "_", _UNSAFE.sub("_", name)).strip("_") or "server"
+    return f"{plain[:_LONGEST_SERVER]}-{alphanumerics(name, 6)}"

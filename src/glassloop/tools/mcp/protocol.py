@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from glassloop.core.entries import JSON
+from glassloop.tools.mcp.definitions import MOST_TOOLS
 from glassloop.tools.mcp.lenient import as_listed
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ async def listed(session: ClientSession) -> list[Mapping[str, Any]]:
             raise
         found += [as_listed(one.model_dump(by_alias=True)) for one in page.tools]
         cursor = page.next_cursor
-        if not cursor or cursor in seen:
+        if not cursor or cursor in seen or len(found) > MOST_TOOLS:
             break
         seen.add(cursor)
     return found

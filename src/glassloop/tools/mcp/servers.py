@@ -45,13 +45,19 @@ class McpTools:
     A tool is offered from the first listing of its server on; one that is defined in another way later, or that
     comes later, is left out until it is given to `accept`. Use it as a context manager (`async with` or `with`),
     which raises `ConfigError` for a server that cannot be started; `start` says so in `states` instead.
-    `variables` are what `${VAR}` stands for (the environment).
+    `variables` are what `${VAR}` stands for (the environment), and `data_variables` what it stands for too where it
+    cannot say what is run.
     """
 
     def __init__(
-        self, servers: Iterable[ServerSettings], *, variables: Mapping[str, str] | None = None
+        self,
+        servers: Iterable[ServerSettings],
+        *,
+        variables: Mapping[str, str] | None = None,
+        data_variables: Mapping[str, str] | None = None,
     ) -> None:
         self._variables = os.environ if variables is None else variables
+        self._data_variables = data_variables or {}
         self._settings = tuple(one for one in servers if not one.disabled)
         self._servers: dict[str, Server] = {}
         self._unfit: dict[str, str] = {}
@@ -200,7 +206,9 @@ class McpTools:
 
     async def _start_one(self, settings: ServerSettings) -> None:
         try:
-            server = self._servers[settings.name] = Server(settings.expanded(self._variables))
+            server = self._servers[settings.name] = Server(
+                settings.expanded(self._variables, self._data_variables)
+            )
             await server.start()
         except (ConfigError, ServerFailed) as error:
             self._unfit[settings.name] = str(error)

@@ -12,6 +12,12 @@ from glassloop.core.errors import ConfigError
 TIMEOUT = 60.0
 _LONGEST_TIMEOUT = 3600.0
 _HTTP_KINDS = ("http", "streamable-http", "streamable_http", "streamableHttp")
+# Variables by which an interpreter, a loader or a package manager is told to run something else.
+_STEERS = re.compile(
+    r"PATH$|LD_|DYLD_|NODE_|NPM_|PYTHON|PIP_|UV_|RUBY|GEM_|BUNDLE_|PERL|JAVA_|_JAVA|JDK_|CLASSPATH|LUA_|PHP|DENO_|BUN_"
+    r"|HTTPS?_PROXY$|ALL_PROXY$|SSL_|CURL_|BASH_|ENV$|SHELL|IFS$|GIT_|EDITOR|VISUAL|PAGER|DOCKER_|XDG_|HOME$|TMPDIR$",
+    re.IGNORECASE,
+)
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
 
 
@@ -40,20 +46,30 @@ class ServerSettings:
         found = (name for text in self._texts() for name, _ in _VARIABLE.findall(text))
         return tuple(dict.fromkeys(found))
 
-    def expanded(self, variables: Mapping[str, str]) -> ServerSettings:
-        """With the variables put in. Raises `ConfigError` for one that is not set and has no default."""
+    def expanded(
+        self, variables: Mapping[str, str], data_variables: Mapping[str, str] | None = None
+    ) -> ServerSettings:
+        """With the variables put in. Raises `ConfigError` for one that is not set and has no default.
+
+        `data_variables`: further ones, which count in headers and in what is only handed to the program. They never
+        say which program runs, with what words, where, or what it loads.
+        """
+        data = {**(data_variables or {}), **variables}
 
         def put(text: str) -> str:
             return _expanded(text, variables, self.name)
+
+        def put_data(text: str) -> str:
+            return _expanded(text, data, self.name)
 
         return replace(
             self,
             command=put(self.command),
             args=tuple(map(put, self.args)),
-            env={name: put(text) for name, text in self.env.items()},
+            env={name: (put if _STEERS.match(name) else put_data)(text) for name, text in self.env.items()},
             cwd=put(self.cwd),
             url=put(self.url),
-            headers={name: put(text) for name, text in self.headers.items()},
+            headers={name: put_data(text) for name, text in self.headers.items()},
         )
 
     def _texts(self) -> list[str]:

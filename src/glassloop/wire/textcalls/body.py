@@ -20,6 +20,7 @@ from glassloop.wire.textcalls.tokens import (
     ARGUMENT_KEYS,
     CALL_TAGS,
     CLOSERS,
+    NAME_SEPARATORS,
     NOISE,
     OPENERS,
     PARAMETER_TAGS,
@@ -32,7 +33,16 @@ _CLOSERS = frozenset(CLOSERS)
 _NAME = re.compile(r"[\w.:/-]*")
 _LONGEST_NAME = 200
 _BEFORE_ARGUMENTS = Words(
-    (*SEPARATORS, *NOISE, "[CALL_ID]", *ARGUMENT_KEYS, *PARAMETER_TAGS, *CLOSERS, *CALL_TAGS)
+    (
+        *SEPARATORS,
+        *NAME_SEPARATORS,
+        *NOISE,
+        "[CALL_ID]",
+        *ARGUMENT_KEYS,
+        *PARAMETER_TAGS,
+        *CLOSERS,
+        *CALL_TAGS,
+    )
 )
 _ARGUMENTS_BEGIN = Words(("{", "(", *SEPARATORS))
 _CALL_ID_END = Words(("[ARGS]", "{"))
@@ -168,6 +178,9 @@ def _call_of(source: Source, tools: Tools, name: str) -> Scan[Found | None]:
         if word == "[CALL_ID]":
             source.take(len(word))
             call_id = (yield from until(source, _CALL_ID_END, _LONGEST_NAME))[0].strip()
+        elif word in NAME_SEPARATORS:
+            source.take(len(word))
+            call_id, name = name, (yield from run_of(source, _NAME, _LONGEST_NAME))
         elif word in ARGUMENT_KEYS:
             return (yield from argument_pairs(source, tools, name))
         elif word in PARAMETER_TAGS:  # Qwen3-Coder without its <function=

@@ -45,7 +45,7 @@ def _dsml(word: str) -> tuple[str, ...]:
 
 DEEPSEEK_CALL = _deepseek("tool call begin")
 DEEPSEEK_SEPARATOR = _deepseek("tool sep")
-NAMESPACES = ("steptml", "antml")  # Step 3; models trained on Claude's output
+NAMESPACES = ("steptml", "antml", "xai")  # Step 3; models trained on Claude's output; Grok
 MINIMAX_M3 = "]<]minimax[>["
 
 OPENERS: Mapping[str, Opener] = {
@@ -53,6 +53,9 @@ OPENERS: Mapping[str, Opener] = {
     # Step 3.5: <function=…>. GLM 4.5 to 4.7: <arg_key>. The body decides.
     "<tool_call>": Opener("hermes"),
     "<tool_calls>": Opener("jamba"),  # Jamba 1.5, Hunyuan A13B, MiniMax M1, Apriel
+    **dict.fromkeys(
+        map(str.upper, ("<tool_call>", "<tool_calls>", "<function_call>")), Opener("hermes", strict=False)
+    ),  # in capitals they are no tokens, and what models make of them
     "<|tool_call|>": Opener("granite"),  # Granite 3.x, Phi-4-mini
     "<function_call>": Opener("granite_20b", strict=False),  # granite-20b-functioncalling
     "<TOOLCALL>": Opener("nemotron"),  # Nemotron Nano v1, v2
@@ -64,6 +67,7 @@ OPENERS: Mapping[str, Opener] = {
     "<|python_start|>": Opener("llama4"),  # Llama 4
     "<|tool_call_start|>": Opener("lfm2"),  # LFM2
     "<|START_ACTION|>": Opener("command_r"),  # Command R7B, Command A
+    "<|tool_call:begin|>": Opener("solar"),  # Solar Open
     "<|action_start|>": Opener("internlm"),  # InternLM 2, 2.5, 3
     "<|function_call|>": Opener("gigachat"),  # GigaChat 3
     "<|content_invoke_tool_json|>": Opener("inkling"),
@@ -92,6 +96,7 @@ OPENERS: Mapping[str, Opener] = {
     "<tool_call name=": Opener("invoke", strict=False),
     "<tool name=": Opener("invoke", strict=False),
     **{f"<{space}:invoke name=": Opener("invoke") for space in NAMESPACES},
+    **{f"<{space}:function_call name=": Opener("invoke") for space in NAMESPACES},  # Grok
     **{f"<{space}:function_calls>": Opener("invoke") for space in NAMESPACES},  # Step 3
     **dict.fromkeys(
         _deepseek("tool calls begin", "tool call begin"), Opener("deepseek")
@@ -109,6 +114,7 @@ CALL_TAGS: Mapping[str, str] = {
     "<tool name=": "</tool>",
     "<invoke name=": "</invoke>",
     **{f"<{space}:invoke name=": f"</{space}:invoke>" for space in NAMESPACES},
+    **{f"<{space}:function_call name=": f"</{space}:function_call>" for space in NAMESPACES},
     **dict(zip(_dsml("<invoke name="), _dsml("</invoke>"), strict=True)),
 }
 """What opens one call whose name stands in the tag itself, and what closes it."""
@@ -117,6 +123,7 @@ PARAMETER_TAGS: Mapping[str, str] = {
     "<parameter=": "</parameter>",
     "<parameter name=": "</parameter>",
     "<param name=": "</param>",
+    "<argument name=": "</argument>",
     **{f"<{space}:parameter name=": f"</{space}:parameter>" for space in NAMESPACES},
     **dict(zip(_dsml("<parameter name="), _dsml("</parameter>"), strict=True)),
 }
@@ -130,9 +137,9 @@ ARGUMENT_KEYS: Mapping[str, tuple[str, str, str]] = {
 CLOSERS = (
     *dict.fromkeys(CALL_TAGS.values()),
     "</tool_call>", "</tool_calls>", "<|/tool_call|>", "<|/tool_calls|>", "</function_call>", "</TOOLCALL>",
-    "</tool>", "</toolcall>", "</tools>", "</tool_use>", "</tool-use>", "</tool_code>", "</JSON>",
+    *map(str.upper, ("</tool_call>", "</tool_calls>", "</function_call>")), "</tool>", "</toolcall>", "</tools>", "</tool_use>", "</tool-use>", "</tool_code>", "</JSON>",
     "<|tools_suffix|>", "[/TOOL_CALLS]", "[/TOOL_CALL]", "[END_TOOL_REQUEST]",
-    "<|python_end|>", "<|tool_call_end|>", "<|END_ACTION|>", "<|action_end|>",
+    "<|python_end|>", "<|tool_call_end|>", "<|tool_call:end|>", "<|END_ACTION|>", "<|action_end|>",
     "</longcat_tool_call>", "</seed:tool_call>", "</minimax:tool_call>", "<|tool_calls_section_end|>",
     "<|tool_call_section_end|>", "<tool_call|>", "<end_function_call>", "</function_calls>", "<|eom_id|>",
     "<|eot_id|>", "<|call|>", "<|end_message|>", *(f"</{space}:function_calls>" for space in NAMESPACES),
@@ -142,11 +149,15 @@ CLOSERS = (
 
 SEPARATORS = (
     "<|tool_call_argument_begin|>",
+    "<|tool_call:args|>",
     "[ARGS]",
     "<tool_sep>",
     *DEEPSEEK_SEPARATOR,
 )  # the third: Hunyuan
 """What stands between a name and its arguments."""
+
+NAME_SEPARATORS = ("<|tool_call:name|>",)
+"""What stands between a call's id and its name: Solar Open."""
 
 NOISE = (
     "<|plugin|>",
