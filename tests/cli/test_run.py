@@ -213,6 +213,9 @@ BAD_COMMAND_LINES = {
         2,
         ["broken.py", "line 2"],
     ),
+    "a limit that is no number": (["run", "--limit", "rounds=x", "hi"], 2, ["rounds=x", "a whole number"]),
+    "a window that is no number": (["run", "--window", "size=x", "hi"], 2, ["size=x", "a whole number"]),
+    "a missing root": (["run", "--root", "nowhere", "hi"], 2, ["--root nowhere", "no such folder"]),
     "missing notes": (
         ["run", "-m", "ollama:x", "--notes", "nowhere", "hi"],
         2,

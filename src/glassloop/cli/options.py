@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -56,6 +57,8 @@ class Options:
             raise click.UsageError("-c continues the last session here, -r the one that it names: give one.")
         if self.no_save and self.continues:
             raise click.UsageError("A session that is continued is kept: leave --no-save away.")
+        if self.root is not None and not Path(self.root).expanduser().is_dir():
+            raise click.UsageError(f"--root {self.root}: there is no such folder.")
 
     @property
     def continues(self) -> bool:
@@ -133,7 +136,7 @@ def _window_of(
     """`size=32768`, each as a pair of the field's name and its value."""
     try:
         return tuple(_window_field(value) for value in values)
-    except (ConfigError, ValueError) as error:
+    except ConfigError as error:
         raise click.BadParameter(str(error), ctx, parameter) from error
 
 
@@ -141,7 +144,11 @@ def _window_field(text: str) -> tuple[str, Any]:
     name, _, said = (part.strip().lower() for part in text.partition("="))
     if name not in _WINDOW:
         raise ConfigError(f"{text!r}: write NAME=VALUE, NAME one of {', '.join(_WINDOW)}.")
-    value = _WINDOW[name](said)
+    try:
+        value = _WINDOW[name](said)
+    except ValueError:
+        kind = "a whole number" if _WINDOW[name] is int else "a number"
+        raise ConfigError(f"{text!r}: give {kind}.") from None
     Window(**{name: value})
     return name, value
 

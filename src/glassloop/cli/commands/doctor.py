@@ -98,8 +98,8 @@ def command(
       glassloop doctor --base-url http://localhost:8080/v1 -m qwen3 --write
       glassloop doctor --compare ollama:qwen3 deepseek:deepseek-chat
 
-    Exit codes: 0 ready (adaptations are named), 1 not usable, 2 wrong usage, 3 stopped at --max-cost, --max-tokens or the
-    account's own limit.
+    Exit codes: 0 ready (adaptations are named), 1 not usable, 2 wrong usage, 3 stopped at --max-cost, --max-tokens or
+    the account's own limit.
     """
     wishes = _Wishes(**chosen)  # type: ignore[arg-type]
     if bool(models) != compare:
