@@ -59,7 +59,9 @@ def aimock(folder: Path) -> Iterator[Peer]:
 def llmock_server(folder: Path) -> Iterator[Peer]:
     peer = Peer(f"http://127.0.0.1:{free_port()}", "gpt-4o")
     program = installed(build.LLMOCK, "bin/llmock")
-    command = [program, "serve", "--port", peer.root.rsplit(":", 1)[1], "--context-window", "2000"]
+    # It counts a retry as one only if it saw the stream hung up before all was written: so it must not write at once.
+    paced = ["--context-window", "2000", "--stream-chunk-delay-ms", "10"]
+    command = [program, "serve", "--port", peer.root.rsplit(":", 1)[1], *paced]
     with running(command, peer.root, "/health", folder / "llmock.log"):
         yield peer
 
