@@ -198,6 +198,7 @@ ALSO: Mapping[str, str] = {
     "C17": "shape:tool_calls.",
     "C18": "shape:tool_calls.",
     "C22": "shape:tool_calls.",
+    "C26": "mend:cumulative_chunks",
     "C59": "shape:event:is_named shape:choices:are_empty shape:chunk",
     "C70": "shape:content-type shape:[DONE]",
     "C77": "shape: mend:text_around_arguments",
