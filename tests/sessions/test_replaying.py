@@ -137,6 +137,7 @@ def test_a_line_that_cannot_be_read_is_named_and_nothing_is_imported(store, tmp_
 
 def test_a_session_of_an_older_glassloop_can_be_shown_but_not_replayed(tmp_path):
     shutil.copy(Path(__file__).parent / "released" / "schema-1.db", tmp_path / "s.db")
+    (tmp_path / "s.db").chmod(0o600)  # which a clone does not keep
     store = Store(tmp_path / "s.db")
     for session in store.sessions():
         assert all(one.endpoint == "" for one in store.exchanges(session.session_id))
