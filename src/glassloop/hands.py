@@ -17,7 +17,7 @@ from glassloop.core.steps import Operation
 from glassloop.core.tools import Effect, Verdict
 from glassloop.tools.context import ToolContext
 from glassloop.tools.output import parts_from
-from glassloop.tools.toolbox import Heeds, Resolves, Tools
+from glassloop.tools.toolbox import Heeds, Resolves, Toolbox, Tools
 
 Results = Sequence[tuple[Operation, ToolResult]]
 
@@ -223,7 +223,8 @@ def effect_of(one: Operation) -> Effect:
 
 def after(tools: Tools, history: Sequence[Entry]) -> Tools:
     """The tools as they judge after this conversation, where they heed it."""
-    return tools.after(history) if isinstance(tools, Heeds) else tools
+    # Our own first: to ask a protocol costs more than the answer, and this is asked twice a round.
+    return tools.after(history) if isinstance(tools, (Toolbox, Heeds)) else tools
 
 
 def judged(tools: Tools, call: ToolCall) -> Verdict:

@@ -97,17 +97,24 @@ _LIMITS = (*_WHOLE_LIMITS, "cost", "seconds")
 _NO_LIMIT = "none"
 
 
-def _limits_of(
-    ctx: click.Context, parameter: click.Parameter, values: tuple[str, ...]
-) -> tuple[tuple[str, Any], ...]:
-    """`rounds=40`, each as a pair of the limit's name and its value; `none` takes the limit away."""
-    try:
-        return tuple(_limit(value) for value in values)
-    except ConfigError as error:
-        raise click.BadParameter(str(error), ctx, parameter) from error
+def _each(
+    read: Callable[[str], tuple[str, Any]],
+) -> Callable[[click.Context, click.Parameter, tuple[str, ...]], tuple[tuple[str, Any], ...]]:
+    """Reads each value of an option that may be repeated into a pair of a name and its value."""
+
+    def pairs(
+        ctx: click.Context, parameter: click.Parameter, values: tuple[str, ...]
+    ) -> tuple[tuple[str, Any], ...]:
+        try:
+            return tuple(map(read, values))
+        except ConfigError as error:
+            raise click.BadParameter(str(error), ctx, parameter) from error
+
+    return pairs
 
 
 def _limit(text: str) -> tuple[str, Any]:
+    """`rounds=40`; `none` takes the limit away."""
     name, _, said = (part.strip().lower() for part in text.partition("="))
     if name not in _LIMITS:
         raise ConfigError(f"{text!r} is no limit: write NAME=NUMBER, NAME one of {', '.join(_LIMITS)}.")
@@ -130,17 +137,8 @@ def _checked(name: str, said: str) -> Any:
 _WINDOW: dict[str, Callable[[str], Any]] = {"size": int, "keep_last": int, "share": float, "policy": str}
 
 
-def _window_of(
-    ctx: click.Context, parameter: click.Parameter, values: tuple[str, ...]
-) -> tuple[tuple[str, Any], ...]:
-    """`size=32768`, each as a pair of the field's name and its value."""
-    try:
-        return tuple(_window_field(value) for value in values)
-    except ConfigError as error:
-        raise click.BadParameter(str(error), ctx, parameter) from error
-
-
 def _window_field(text: str) -> tuple[str, Any]:
+    """`size=32768`."""
     name, _, said = (part.strip().lower() for part in text.partition("="))
     if name not in _WINDOW:
         raise ConfigError(f"{text!r}: write NAME=VALUE, NAME one of {', '.join(_WINDOW)}.")
@@ -233,14 +231,14 @@ def agent_options(command: Command) -> Command:
                 "--limit",
                 "limits",
                 metavar="NAME=N",
-                callback=_limits_of,
+                callback=_each(_limit),
                 multiple=True,
                 help="Stop at rounds, calls, tokens, cost (US dollars) or seconds, as in rounds=40. May be repeated.",
             ),
             click.option(
                 "--window",
                 metavar="NAME=VALUE",
-                callback=_window_of,
+                callback=_each(_window_field),
                 multiple=True,
                 help="What is done when history gets long: policy=trim, size=32768 (tokens), share=0.8, keep_last=4.",
             ),

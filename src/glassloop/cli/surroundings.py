@@ -16,7 +16,7 @@ from glassloop.cli.safe_text import one_line, visible
 from glassloop.cli.screen import Line, counted
 from glassloop.cli.terminal import is_confirmed
 from glassloop.cli.wording import program
-from glassloop.config import Config, user_folder
+from glassloop.config import Config
 from glassloop.config.mcp_servers import Configured, Servers, find_servers
 from glassloop.config.project_texts import (
     ProjectText,
@@ -27,6 +27,7 @@ from glassloop.config.project_texts import (
     listed,
 )
 from glassloop.config.trust import TrustStore
+from glassloop.folders import config_folder
 
 if TYPE_CHECKING:
     from glassloop.tools.mcp import McpTools
@@ -47,7 +48,7 @@ class Found:
 
 def look_around(config: Config, folder: Path | None = None) -> Found:
     """Find it. Nothing is started. Raises `ConfigError` for a list of servers that cannot be read."""
-    folder, own = folder or Path.cwd(), user_folder()
+    folder, own = folder or Path.cwd(), config_folder()
     servers = find_servers(folder, own, config.mcp_servers)
     skills, warnings = find_skills(folder, own)
     return Found(servers, tuple(agents_files(folder, own)), tuple(skills), (*servers.warnings, *warnings))

@@ -14,7 +14,8 @@ from glassloop.cli.asking import Asker
 from glassloop.cli.printing import say
 from glassloop.cli.safe_text import one_line
 from glassloop.cli.screen import Line
-from glassloop.config import Config, allowed, user_folder
+from glassloop.config import Config, allowed
+from glassloop.folders import config_folder
 
 if TYPE_CHECKING:
     from glassloop.run import Approve
@@ -52,7 +53,7 @@ def toolbox_of(tools: Iterable[Tool], config: Config, approve: Approve | None) -
         say(Line(f"· {sandbox_line(settings_of(config))}", "quiet"))
     toolbox = Toolbox(chosen, policy=policy)
     if isinstance(approve, Asker):
-        keep = partial(allowed.allow_always, user_folder() / allowed.FILE_NAME, Path.cwd())
+        keep = partial(allowed.allow_always, config_folder() / allowed.FILE_NAME, Path.cwd())
         approve.standing = Standing(toolbox, folder, keep, config.approvals.ask).in_place_of(approve.standing)
     return toolbox
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
+from glassloop import folders
 from glassloop.config import allowed, merging
 from glassloop.config.keys import (
     BASE_URL,
@@ -39,13 +40,12 @@ from glassloop.core.entries import JSON
 from glassloop.core.errors import ConfigError
 from glassloop.core.limits import Limits
 from glassloop.core.window import Window
+from glassloop.folders import CONFIG_DIR, config_folder
 from glassloop.models.model import Model
 from glassloop.models.providers import ALIASES, PROVIDERS
 from glassloop.tools.rules import Rules
 
-__all__ = ["Config", "data_folder", "load", "local_addresses", "model_of", "user_folder"]
-
-CONFIG_DIR, DATA_DIR = "GLASSLOOP_CONFIG_DIR", "GLASSLOOP_DATA_DIR"
+__all__ = ["Config", "data_folder", "load", "local_addresses", "model_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +107,7 @@ def load(
     _check_key(connection.key)
     tools, tool_warnings = merging.tools(sources)
     rules, rule_warnings = merging.rules(sources)
-    rules["allow"] += allowed.allowed_in(user_folder(environ) / allowed.FILE_NAME, folder)
+    rules["allow"] += allowed.allowed_in(config_folder(environ) / allowed.FILE_NAME, folder)
     root, root_warnings = merging.files_root(sources)
     own = merging.own(sources)
     servers, server_warnings = merging.mcp_servers(sources)
@@ -203,21 +203,9 @@ def local_addresses(environ: Mapping[str, str] | None = None) -> dict[str, str]:
     return addresses
 
 
-def user_folder(environ: Mapping[str, str] | None = None) -> Path:
-    """The user's config folder, or what GLASSLOOP_CONFIG_DIR in the environment says."""
-    chosen = (os.environ if environ is None else environ).get(CONFIG_DIR)
-    if chosen:
-        return Path(chosen).expanduser()
-    import platformdirs
-
-    return platformdirs.user_config_path("glassloop", appauthor=False)
-
-
 def data_folder() -> Path:
-    """Where histories are kept (GLASSLOOP_DATA_DIR moves it); made if missing, readable by its owner alone."""
-    from glassloop.models import profiles
-
-    folder = profiles.data_folder()
+    """Where histories are kept; made if missing, readable by its owner alone."""
+    folder = folders.data_folder()
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     return folder
 
@@ -246,7 +234,7 @@ def _read(
         Source("the environment", trusted=True, variables=environ),
         read_dotenv(folder / ".env"),
     ]
-    user_file = user_folder(environ) / FILE_NAME
+    user_file = config_folder(environ) / FILE_NAME
     project_file = find_project_file(folder)
     if project_file and not _same(project_file, user_file):
         sources.append(read_toml(project_file, trusted=False, variables_of=variables_of))

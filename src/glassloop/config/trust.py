@@ -19,7 +19,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
 
-from glassloop.models import profiles
+from glassloop.folders import data_folder
 from glassloop.tools.mcp.definitions import Definition
 
 FILE_NAME = "trust.json"
@@ -51,7 +51,7 @@ class TrustStore:
     @staticmethod
     def in_user_folder() -> TrustStore:
         """The one that all commands share."""
-        return TrustStore(profiles.data_folder() / FILE_NAME)
+        return TrustStore(data_folder() / FILE_NAME)
 
     # ── files ────────────────────────────────────────────────────────────
 

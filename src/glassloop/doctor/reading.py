@@ -17,7 +17,7 @@ from glassloop.doctor.strict import shown
 from glassloop.doctor.tape import Exchange
 from glassloop.wire.calls import CUT_OFF
 from glassloop.wire.completion import Failure
-from glassloop.wire.options import OUTPUT_LIMITS
+from glassloop.wire.profile import OUTPUT_LIMITS
 from glassloop.wire.reply import read_body
 
 Step = Retrying | Learned | EndpointError

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable
 from typing import Protocol, cast
 
 import httptools
 
 from glassloop.core.errors import StreamStalled
+from glassloop.models.headers import Headers
 
 _MOST_HEAD = 128 * 1024
 """Bytes of a head that are read: far beyond what any server or proxy sends."""
@@ -34,35 +35,6 @@ class HungUp(Exception):
 
 class BadHttp(Exception):
     """What came is not HTTP."""
-
-
-class Headers(Mapping[str, str]):
-    """Response headers by their name in any case; iterating gives the names as they were sent."""
-
-    __slots__ = ("_by_name", "_names")
-
-    def __init__(self) -> None:
-        self._by_name: dict[str, str] = {}
-        self._names: dict[str, str] = {}
-
-    def add(self, name: str, value: str) -> None:
-        """One header line. Lines of one name are one list (RFC 9110, 5.3)."""
-        key = name.lower()
-        before = self._by_name.get(key)
-        self._by_name[key] = value if before is None else f"{before}, {value}"
-        self._names.setdefault(key, name)
-
-    def __getitem__(self, name: str) -> str:
-        return self._by_name[name.lower()]
-
-    def __contains__(self, name: object) -> bool:
-        return isinstance(name, str) and name.lower() in self._by_name
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._names.values())
-
-    def __len__(self) -> int:
-        return len(self._by_name)
 
 
 class Clock(Protocol):
@@ -96,7 +68,7 @@ class Connection(asyncio.Protocol):
         self._parser = _parser(self)
         self._pieces: list[bytes] = []
         self._held = 0
-        self._unread = 0
+        self._arrived = 0
         self._head_size = 0
         self._error: Exception | None = None
         self._stray = False
@@ -214,14 +186,14 @@ class Connection(asyncio.Protocol):
         self._transport = cast("asyncio.Transport", transport)
 
     def data_received(self, data: bytes) -> None:
-        self._unread += 0 if self.has_head else len(data)
+        self._arrived += 0 if self.has_head else len(data)
         try:
             self._parser.feed_data(data)
         except httptools.HttpParserUpgrade:
             self._broken(BadHttp("the server wants another protocol"))
         except httptools.HttpParserError as error:
             self._broken(BadHttp(str(error) or "it cannot be read"))
-        if not self.has_head and self._unread > _MOST_HEAD:
+        if not self.has_head and self._arrived > _MOST_HEAD:
             self._broken(BadHttp(_LONG_HEAD))
         if self._held > _MOST_HELD and not self._paused and self._transport is not None:
             self._paused = True
@@ -239,7 +211,7 @@ class Connection(asyncio.Protocol):
         if self.has_head and self.until_closed and not self.complete and exc is None:
             self.complete = True
         words = " ".join(str(exc).split()) if exc is not None else "the connection was closed"
-        self._lost = HungUp(words, nothing_came=self._unread == 0)
+        self._lost = HungUp(words, nothing_came=self._arrived == 0)
         self._wake()
         self._when_lost(self)
 

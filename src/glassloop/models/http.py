@@ -68,7 +68,7 @@ class Client:
             recorder.sent(method, url, shown, sent)
 
         recorder.sent(method, url, shown, sent)
-        started = pool.now()
+        started = asyncio.get_running_loop().time()
         try:
             connection = await self._asked(pool, way, head, sent, again)
         except (OSError, HungUp, BadHttp, ProxyLost, ProxyRefused) as error:

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from email.utils import formatdate
 
 from glassloop.core.errors import ConnectionLost, EndpointError, ReplayMismatch, StreamStalled
 from glassloop.core.recording import Recorder
 from glassloop.models.differences import differences
+from glassloop.models.headers import Headers
 from glassloop.models.recorded import Recorded
 from glassloop.models.urls import host_of, is_loopback_host
 
@@ -46,7 +47,7 @@ class Line:
             # A date to wait for was meant from then on, not from now on.
             answer_headers["Date"] = formatdate(recorded.at_ms / 1000, usegmt=True)
         recorder.answered(recorded.status, recorded.response_headers)
-        return Playback(recorded, recorded.status, _AnyCase(answer_headers), recorder)
+        return Playback(recorded, recorded.status, Headers(answer_headers), recorder)
 
     async def close(self) -> None:
         """There is no connection."""
@@ -144,22 +145,6 @@ class Playback:
         if not self._ended:
             self._ended = True
             self._recorder.ended(self._recorded.error)
-
-
-class _AnyCase(Mapping[str, str]):
-    """Headers, found by their names in whatever case."""
-
-    def __init__(self, headers: Mapping[str, str]) -> None:
-        self._headers = {name.lower(): value for name, value in headers.items()}
-
-    def __getitem__(self, name: str) -> str:
-        return self._headers[name.lower()]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._headers)
-
-    def __len__(self) -> int:
-        return len(self._headers)
 
 
 # ── what broke it ────────────────────────────────────────────────────────────────────────────────────

@@ -37,10 +37,6 @@ class Pool:
         self._all: set[Connection] = set()
         self._sweep: asyncio.TimerHandle | None = None
 
-    def now(self) -> float:
-        """The loop's clock."""
-        return self._loop.time()
-
     def idle(self, place: Place) -> Connection | None:
         """A connection that was used before and is still open; the youngest, which is the likeliest to live."""
         waiting = self._idle.get(place)

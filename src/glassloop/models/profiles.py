@@ -14,6 +14,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from glassloop.core.entries import JSON
+from glassloop.folders import data_folder
 from glassloop.wire.profile import Profile
 
 _FORMAT = 1
@@ -57,16 +58,6 @@ class Learnt:
 def lesson(code: str, change: str, words: str = "") -> Lesson:
     """A lesson of today."""
     return Lesson(code, change, words, datetime.now(UTC).date().isoformat())
-
-
-def data_folder() -> Path:
-    """The user's data folder; `GLASSLOOP_DATA_DIR` overrides it."""
-    told = os.environ.get("GLASSLOOP_DATA_DIR")
-    if told:
-        return Path(told).expanduser()
-    from platformdirs import user_data_path
-
-    return user_data_path("glassloop", appauthor=False)
 
 
 class ProfileStore:

@@ -16,6 +16,7 @@ from typing import Any
 
 from glassloop.core.entries import JSON
 from glassloop.core.errors import SessionError
+from glassloop.core.jsonlines import objects_in
 from glassloop.core.setup import EndpointSetup
 from glassloop.wire.compact import encoded
 
@@ -62,7 +63,7 @@ class Recording:
 
 def read(lines: Iterable[str]) -> Recording:
     """A recording, or an exported session, of which only the exchanges are read. Raises `SessionError`."""
-    objects = _objects(lines)
+    objects = objects_in(lines, "recording")
     _, head = next(objects, (1, {}))
     kind, version = head.get("format"), head.get("version")
     reader = _READERS.get(str(kind))
@@ -74,19 +75,6 @@ def read(lines: Iterable[str]) -> Recording:
     if not exchanges and kind == _EXPORT:
         raise SessionError(_NO_WIRE)
     return Recording(exchanges, str(head.get("model", "")))
-
-
-def _objects(lines: Iterable[str]) -> Iterator[tuple[int, Mapping[str, Any]]]:
-    for number, line in enumerate(lines, 1):
-        if not line.strip():
-            continue
-        try:
-            found = json.loads(line)
-        except (ValueError, RecursionError) as error:
-            raise SessionError(f"line {number} of the recording is no JSON: {error}") from error
-        if not isinstance(found, dict):
-            raise SessionError(f"line {number} of the recording is no object")
-        yield number, found
 
 
 def _from_events(objects: Iterator[tuple[int, Mapping[str, Any]]]) -> Iterator[Recorded]:

@@ -17,11 +17,12 @@ from typing import Any
 from glassloop.core.entries import JSON
 from glassloop.core.errors import SessionError
 from glassloop.core.journal import Record
+from glassloop.core.jsonlines import objects_in
 from glassloop.sessions import branch, codec, masking, setups, shapes, wire_log
 from glassloop.sessions.claiming import checked_id, now_ms
 from glassloop.sessions.listing import info
 from glassloop.sessions.loose_ends import LooseEnds
-from glassloop.sessions.records import keep_blobs
+from glassloop.sessions.records import INSERT_ENTRY, entry_row, keep_blobs
 
 VERSION = 1
 FORMAT = "glassloop-session"
@@ -119,7 +120,7 @@ def read_back(connection: sqlite3.Connection, text: Iterable[str], secrets: tupl
 
     Ids that are taken, or that will not do, are replaced by new ones.
     """
-    objects = _objects(text)
+    objects = (found for _, found in objects_in(text, "export"))
     first = next(objects, None)
     if first is None or first.get("format") != FORMAT:
         raise SessionError(f"this is no exported session: its first line should say {FORMAT!r}")
@@ -150,19 +151,6 @@ def read_back(connection: sqlite3.Connection, text: Iterable[str], secrets: tupl
     told.close_run()
     connection.execute("UPDATE session SET head = ? WHERE session_id = ?", (told.head, session_id))
     return session_id
-
-
-def _objects(text: Iterable[str]) -> Iterator[Mapping[str, Any]]:
-    for number, line in enumerate(text, 1):
-        if not line.strip():
-            continue
-        try:
-            found = json.loads(line)
-        except (ValueError, RecursionError) as error:
-            raise SessionError(f"line {number} of the export is no JSON: {error}") from error
-        if not isinstance(found, dict):
-            raise SessionError(f"line {number} of the export is no object")
-        yield found
 
 
 def _free_id(connection: sqlite3.Connection, what: str, wanted: Any) -> str:
@@ -290,19 +278,7 @@ class _Branch:
         encoded = codec.encode(record.value, self.secrets)
         keep_blobs(self.connection, self._run_id, encoded.blobs)
         self.head = self.connection.execute(
-            "INSERT INTO entry(parent_id, run_id, seq, type, body, masked, seconds, cost, at_ms) "
-            "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            (
-                self.head,
-                self._run_id,
-                record.seq,
-                encoded.tag,
-                encoded.body,
-                encoded.masked,
-                record.seconds,
-                record.cost,
-                self._at_ms,
-            ),
+            INSERT_ENTRY, entry_row(self.head, self._run_id, record, encoded, self._at_ms)
         ).lastrowid
 
 

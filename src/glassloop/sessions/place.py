@@ -9,6 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from glassloop.core.errors import SessionError
+from glassloop.folders import data_folder
 
 _NETWORK = frozenset(
     "nfs nfs4 cifs smb3 smbfs afs ncpfs ceph glusterfs lustre beegfs gpfs ocfs2 gfs2 davfs "
@@ -21,13 +22,8 @@ _BESIDE = ("-wal", "-shm", "-journal")
 
 
 def default_path() -> Path:
-    """`sessions.db` in the user's data folder; GLASSLOOP_DATA_DIR moves that, here as everywhere."""
-    told = os.environ.get("GLASSLOOP_DATA_DIR")
-    if told:
-        return Path(told).expanduser() / "sessions.db"
-    from platformdirs import user_data_path
-
-    return user_data_path("glassloop", appauthor=False) / "sessions.db"
+    """`sessions.db` in the user's data folder."""
+    return data_folder() / "sessions.db"
 
 
 def prepare(path: Path) -> None:

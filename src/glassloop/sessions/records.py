@@ -17,6 +17,12 @@ from glassloop.sessions.codec import Encoded
 
 _TITLE = 200
 
+INSERT_ENTRY = (
+    "INSERT INTO entry(parent_id, run_id, seq, type, body, masked, seconds, cost, at_ms) "
+    "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
+)
+"""Takes an `entry_row`."""
+
 
 @dataclass(frozen=True, slots=True)
 class Written:
@@ -46,25 +52,30 @@ def add(connection: sqlite3.Connection, claimed: Claimed, written: Sequence[Writ
     )
 
 
+def entry_row(
+    parent: int | None, run_id: str, record: Record, encoded: Encoded, at_ms: int
+) -> tuple[int | str | float | None, ...]:
+    """A record as the columns of `INSERT_ENTRY`."""
+    return (
+        parent,
+        run_id,
+        record.seq,
+        encoded.tag,
+        encoded.body,
+        encoded.masked,
+        record.seconds,
+        record.cost,
+        at_ms,
+    )
+
+
 def _add_one(
     connection: sqlite3.Connection, run_id: str, head: int | None, one: Written, now: int
 ) -> int | None:
     record, encoded = one.record, one.encoded
     keep_blobs(connection, run_id, encoded.blobs)
     added = connection.execute(
-        "INSERT INTO entry(parent_id, run_id, seq, type, body, masked, seconds, cost, at_ms) "
-        "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
-        (
-            head,
-            run_id,
-            record.seq,
-            encoded.tag,
-            encoded.body,
-            encoded.masked,
-            record.seconds,
-            record.cost,
-            now,
-        ),
+        f"{INSERT_ENTRY} ON CONFLICT DO NOTHING", entry_row(head, run_id, record, encoded, now)
     )
     if added.rowcount:
         return added.lastrowid

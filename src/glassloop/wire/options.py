@@ -6,11 +6,11 @@ import re
 from collections.abc import Iterator
 
 from glassloop.wire.mistakes import is_mistaken
+from glassloop.wire.profile import OUTPUT_LIMITS
 from glassloop.wire.rule import Step
 from glassloop.wire.sent import Sent
 from glassloop.wire.vocabulary import MISSING, NO_CALL_PARSER, REFUSED, named, near, pattern
 
-OUTPUT_LIMITS = ("max_tokens", "max_completion_tokens")
 _ASKED_WHERE_REQUIRED = 4096
 
 _EVERYDAY_WORDS = frozenset(

@@ -22,6 +22,8 @@ UserAfterTool = Literal["separate", "fold"]
 NoProperties = Literal["keep", "omit"]
 
 DEEPEST_DIET = 4
+OUTPUT_LIMITS = ("max_tokens", "max_completion_tokens")
+"""The fields that bound an answer's length; endpoints know one or the other."""
 REQUEST_FIELDS = frozenset(("model", "messages", "tools", "stream"))
 """Fields of every request that are filled in from elsewhere, and that no setting can hold."""
 

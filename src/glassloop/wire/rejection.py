@@ -22,7 +22,8 @@ from glassloop.core.errors import (
 )
 from glassloop.wire import overflow
 from glassloop.wire.judgement import Adapt, Judgement, Overflow, Raise, Retry, Salvage
-from glassloop.wire.options import OUTPUT_LIMITS, mistaken_fields
+from glassloop.wire.options import mistaken_fields
+from glassloop.wire.profile import OUTPUT_LIMITS
 from glassloop.wire.refusals import refusal_steps
 from glassloop.wire.said import Said, said
 from glassloop.wire.searched import searched

@@ -20,7 +20,7 @@ from glassloop.wire.compact import encoded, encoded_exactly
 from glassloop.wire.groups import divided, groups_of, is_sent
 from glassloop.wire.labels import wire_name
 from glassloop.wire.messages import GO_ON, render
-from glassloop.wire.profile import REQUEST_FIELDS, Profile
+from glassloop.wire.profile import OUTPUT_LIMITS, REQUEST_FIELDS, Profile
 
 _INSTEAD = {
     "messages": "they are the conversation; pass `history=` or a task",
@@ -28,7 +28,6 @@ _INSTEAD = {
     "stream": "pass `stream=` to `Endpoint`, or --no-stream",
     "tools": "pass `tools=` to `Agent`",
 }
-_OUTPUT_LIMITS = ("max_tokens", "max_completion_tokens")
 _ONLY_WITH_TOOLS = frozenset(("tool_choice", "parallel_tool_calls"))
 
 T = TypeVar("T")
@@ -204,7 +203,7 @@ def request_fields(
         if profile.stream_options:
             fields["stream_options"] = {"include_usage": True}
     wanted = {**settings, **profile.set_fields}
-    if profile.max_output is not None and not any(wanted.get(name) for name in _OUTPUT_LIMITS):
+    if profile.max_output is not None and not any(wanted.get(name) for name in OUTPUT_LIMITS):
         wanted["max_tokens"] = profile.max_output
     for name, value in wanted.items():
         if (name in _ONLY_WITH_TOOLS and not tools) or (name == "stream_options" and not stream):

@@ -13,6 +13,7 @@ from functools import cache
 from pathlib import Path
 
 from glassloop.core.visible import exact
+from glassloop.folders import CONFIG_DIR, DATA_DIR
 
 MAX_PATH = 4_000
 MAX_NAME = 255
@@ -193,13 +194,9 @@ def _absolute(root: Root, names: Parts) -> Parts:
     return (*map(folded, root.folder.parts), *names)
 
 
-_MOVED = ("GLASSLOOP_CONFIG_DIR", "GLASSLOOP_DATA_DIR")
-"""What moves our own folders."""
-
-
 def _own_folders() -> tuple[Parts, ...]:
     """Where our configuration, sessions and caches are, or would be."""
-    return _folders_of(tuple(os.environ.get(name, "") for name in _MOVED))
+    return _folders_of(tuple(os.environ.get(name, "") for name in (CONFIG_DIR, DATA_DIR)))
 
 
 @cache
