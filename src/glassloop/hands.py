@@ -6,8 +6,10 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from typing import TypeVar
 
 from glassloop.core.entries import Entry, Text, ToolCall, ToolResult, refused, unknown
 from glassloop.core.events import Event, ReviewAsked, ToolProgress, ToolStarted
@@ -18,6 +20,8 @@ from glassloop.core.tools import Effect, Verdict
 from glassloop.tools.context import ToolContext
 from glassloop.tools.output import parts_from
 from glassloop.tools.toolbox import Heeds, Resolves, Toolbox, Tools
+
+T = TypeVar("T")
 
 Results = Sequence[tuple[Operation, ToolResult]]
 
@@ -30,7 +34,7 @@ INTERRUPTED = "Interrupted by the user."
 
 @dataclass(slots=True)
 class Waits:
-    """Surrounds what may be interrupted, one at a time: waiting for a model, a tool or a person."""
+    """Surrounds what may be interrupted, one wait at a time: for a model, a tool or a person."""
 
     cancelled: bool = False
     _task: asyncio.Task[object] | None = None
@@ -42,15 +46,21 @@ class Waits:
             if self._task is not None:
                 self._task.cancel()
 
-    async def __aenter__(self) -> None:
-        if self.cancelled:
+    async def bound(self, wait: Awaitable[T]) -> T:
+        """What it gives. Raises `CancelledError` where a cancel comes before, while or, from within, as it ends."""
+        before = self.cancelled
+        if before:
+            if isinstance(wait, Coroutine):
+                wait.close()
             raise asyncio.CancelledError
         self._task = asyncio.current_task()
-
-    async def __aexit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        self._task = None
-        if error is None and self.cancelled:
+        try:
+            given = await wait
+        finally:
+            self._task = None
+        if self.cancelled:
             await asyncio.sleep(0)  # told from within: it is felt here, and not by what is written down next
+        return given
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,8 +94,7 @@ class Hands:
     async def _run_alone(self, one: Operation) -> None:
         """The ordinary case, a turn of one call: no task of its own is needed to wait for it."""
         try:
-            async with self.waits:
-                result = await self._execute(one)
+            result = await self.waits.bound(self._execute(one))
         except asyncio.CancelledError:
             await self.deliver([(one, _interrupted(one))])
             raise
@@ -97,15 +106,14 @@ class Hands:
         return Intent(one.seq, one.call, arguments, effect_of(one), self._key(one.seq), attempt)
 
     def _batches(self, operations: Sequence[Operation]) -> list[list[Operation]]:
-        if any(self.tools.is_sequential(one.call.name) for one in operations):
+        if len(operations) > 1 and any(self.tools.is_sequential(one.call.name) for one in operations):
             return [[one] for one in operations]
         return [list(operations)] if operations else []
 
     async def _collect(self, running: dict[asyncio.Task[ToolResult], Operation]) -> None:
         pending = set(running)
         while pending:
-            async with self.waits:
-                done, pending = await asyncio.wait(pending, return_when=asyncio.FIRST_COMPLETED)
+            done, pending = await self.waits.bound(asyncio.wait(pending, return_when=asyncio.FIRST_COMPLETED))
             results = [(running.pop(task), task.result()) for task in done]
             await self.deliver(results)
 
@@ -140,7 +148,12 @@ class Hands:
         )
 
     def _key(self, seq: int) -> str:
-        return hashlib.sha256(f"{self.run_id}\x1f{seq}".encode()).hexdigest()
+        return _key_of(self.run_id, seq)
+
+
+@lru_cache(maxsize=256)  # it is asked for twice: for the intent, and for the call itself
+def _key_of(run_id: str, seq: int) -> str:
+    return hashlib.sha256(f"{run_id}\x1f{seq}".encode()).hexdigest()
 
 
 @dataclass(slots=True)
@@ -176,18 +189,23 @@ class Doubts:
         """Ask the tools, then a person. None: nobody can say now."""
         intent = self.intents[one.seq]
         call = Unknown(one.call, intent.arguments, intent.key, intent.attempt, not intent.masked)
-        answer: object = None
-        async with hands.waits:
-            if isinstance(hands.tools, Resolves):
-                answer = await hands.tools.resolve_unknown(_verdict(one), call, hands.context(one))
-            if isinstance(answer, str):
-                call, answer = replace(call, why=answer), None
-            if answer is None and review is not None:
-                hands.emit(ReviewAsked(one.seq, call))
-                answer = review(call)
-                if isinstance(answer, Awaitable):
-                    answer = await answer
+        call, answer = await hands.waits.bound(self._asked(one, call, hands, review))
         return self._resolution(call, answer)
+
+    async def _asked(
+        self, one: Operation, call: Unknown, hands: Hands, review: Review | None
+    ) -> tuple[Unknown, object]:
+        answer: object = None
+        if isinstance(hands.tools, Resolves):
+            answer = await hands.tools.resolve_unknown(_verdict(one), call, hands.context(one))
+        if isinstance(answer, str):
+            call, answer = replace(call, why=answer), None
+        if answer is None and review is not None:
+            hands.emit(ReviewAsked(one.seq, call))
+            answer = review(call)
+            if isinstance(answer, Awaitable):
+                answer = await answer
+        return call, answer
 
     def _resolution(self, call: Unknown, answer: object) -> Resolution | None:
         match answer:

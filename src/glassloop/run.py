@@ -98,11 +98,14 @@ class Driver:
     _doubts: Doubts = field(init=False)
     _intended: dict[int, Effect] = field(default_factory=dict)
     _written: set[int] = field(default_factory=set)
+    _used_ids: set[str] = field(default_factory=set)
     waits: Waits = field(default_factory=Waits)
 
     def __post_init__(self) -> None:
         """Take up where a run that is continued stood; its records have been fed to the controller."""
         self._doubts = Doubts.of(self.opened)
+        replies = (one for one in self.controller.entries if isinstance(one, Reply))
+        self._used_ids.update(call.id for reply in replies for call in reply.tool_calls)
         self._began -= max((record.seconds for record in self.opened.records), default=0.0)
         for record in self.opened.records:
             match record.value:
@@ -163,7 +166,7 @@ class Driver:
         while True:
             match self.controller.next():
                 case CallModel() as step:
-                    if not await self._deliver_waiting(self.inbox):
+                    if not self.inbox or not await self._deliver_waiting(self.inbox):
                         await self._call_model(step)
                 case PrepareCalls() as step:
                     await self._prepare(step)
@@ -268,11 +271,19 @@ class Driver:
     async def _reply_to(self, step: CallModel) -> Reply:
         specs = self.tools.specs if step.purpose == "turn" else ()
         request = ModelRequest(step.entries, specs, settings_for(step.purpose, self.settings), step.purpose)
-        async with self.waits:
-            all_said = self.controller.entries
-            reply = await listen(
-                self.model, request, self.recorder, step.seq, all_said, emit=self.emit, mended=self._mended
+        reply = await self.waits.bound(
+            listen(
+                self.model,
+                request,
+                self.recorder,
+                seq=step.seq,
+                said_before=len(self.controller.entries),
+                used_ids=self._used_ids,
+                emit=self.emit,
+                mended=self._mended,
             )
+        )
+        self._used_ids.update(call.id for call in reply.tool_calls)
         self._relax_tool_choice(reply)
         return reply
 
@@ -321,8 +332,7 @@ class Driver:
         asked = _now()
         answer: object = self.approve(verdict)
         if isinstance(answer, Awaitable):
-            async with self.waits:
-                answer = await answer
+            answer = await self.waits.bound(answer)
         self._waited += _now() - asked
         if answer is None or isinstance(answer, Decision):
             return answer
@@ -334,7 +344,7 @@ class Driver:
         self._open = {one.seq: one.call for one in step.operations}
         tools = after(self.tools, self.controller.entries)
         hands = Hands(tools, self.run_id, self.start.agent, self.emit, self.waits, self._results)
-        if not await self._look_into(hands, step.operations):
+        if self._doubts.intents and not await self._look_into(hands, step.operations):
             self.finish = Finish(step.seq, "needs_review")
             return False
         results = [(one, one.result or self._doubts.result(one.seq, one.call)) for one in step.operations]

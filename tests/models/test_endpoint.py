@@ -6,6 +6,7 @@ import json
 import pytest
 from tests.models.asking import WEATHER, ask, heard_from, quick
 
+from glassloop import Agent, tool
 from glassloop.core.entries import Reply, Text, ToolCall, ToolResult, User, parts_of
 from glassloop.core.errors import (
     AuthenticationFailed,
@@ -33,6 +34,14 @@ from glassloop.testing.server import ChatServer, Completion, Raw, calls, events,
 
 OVERLOADED = fails(503, "The server is overloaded")
 CHUNK = json.dumps({"id": "c1", "choices": [{"index": 0, "delta": {"content": "It is"}}]})
+
+
+@tool
+def get_weather(city: str) -> str:
+    """The weather in a city."""
+    return f"{city}: 20 °C"
+
+
 BOTH_WAYS = pytest.mark.parametrize("stream", [True, False], ids=["streamed", "whole"])
 
 
@@ -67,8 +76,18 @@ def test_an_id_that_was_used_before_is_replaced():
         Reply(tool_calls=(before,)),
         ToolResult(before.id, before.name, (Text("20"),)),
     ]
-    said, _ = heard([calls(("get_weather", {"city": "Oslo"}))], entries=entries)
-    [call] = said.reply.tool_calls
+
+    async def story():
+        async with ChatServer([calls(("get_weather", {"city": "Oslo"})), says("Warm.")]) as server:
+            agent = Agent(quick(server), tools=[get_weather])
+            return await agent.run("And Oslo now?", history=entries)
+
+    [call] = [
+        call
+        for entry in asyncio.run(story()).entries
+        if isinstance(entry, Reply)
+        for call in entry.tool_calls
+    ][1:]
     assert call.id not in ("", before.id)
 
 

@@ -76,7 +76,8 @@ class Loop:
         window: Window | None = None,
         size: int | None = None,
     ) -> None:
-        self.spent = Spent()
+        self._spent = Spent()
+        self._seconds = 0.0
         self._context = Context(history, window or Window(), size)
         self._limits = limits or Limits()
         self._accept = accept
@@ -98,26 +99,31 @@ class Loop:
         """The whole conversation, also what is no longer sent."""
         return self._context.entries
 
+    @property
+    def spent(self) -> Spent:
+        """What the run has used so far."""
+        return self._spent.after(self._seconds)
+
     def next(self) -> Step:
         if self._step is None:
             self._step = self._call_tools()
         return self._step
 
     def feed(self, record: Record) -> None:
-        self.spent = self.spent.after(record.seconds)
+        self._seconds = max(self._seconds, record.seconds)
         match record.value:
+            case ToolResult() as result:
+                self._on_result(record.seq, result)
+            case Verdict() as verdict:
+                self._on_verdict(record.seq, verdict)
+            case Reply() as reply:
+                self._on_reply(reply, record.cost)
             case System() | User() as message:
                 self._on_message(message)
             case Summary() as summary:
                 self._on_summary(summary, record.cost)
-            case Reply() as reply:
-                self._on_reply(reply, record.cost)
-            case Verdict() as verdict:
-                self._on_verdict(record.seq, verdict)
             case Decision() as decision:
                 self._on_decision(record.seq, decision)
-            case ToolResult() as result:
-                self._on_result(record.seq, result)
             case ModelFailed() as failed:
                 self._on_failure(failed, record.cost)
             case Cancelled():
@@ -196,7 +202,7 @@ class Loop:
         if isinstance(self._step, CallModel) and self._step.purpose != "summary":
             self._context.heard(reply, len(self._step.entries))
         counts = not self._stopping and not reply.is_empty
-        self.spent = self.spent.after_reply(reply, cost, counts=counts)
+        self._spent = self._spent.after_reply(reply, cost, counts=counts)
         if self._cost_is_unknown() and not self._stopping:
             self._on_unknown_cost(reply)
         elif reply.tool_calls:
@@ -208,7 +214,7 @@ class Loop:
 
     def _cost_is_unknown(self) -> bool:
         limits = self._limits
-        return limits.cost is not None and self.spent.cost is None and not limits.bounds_without_cost()
+        return limits.cost is not None and self._spent.cost is None and not limits.bounds_without_cost()
 
     def _on_unknown_cost(self, reply: Reply) -> None:
         """The run fails, once each call of the reply has its result: a later one has to send them."""
@@ -261,7 +267,7 @@ class Loop:
 
     def _on_summary(self, summary: Summary, cost: float | None) -> None:
         self._seq += 1
-        self.spent = self.spent.after_reply(Reply(usage=summary.usage), cost, counts=False)
+        self._spent = self._spent.after_reply(Reply(usage=summary.usage), cost, counts=False)
         self._context.summarised(summary)
         self._step = self._call_model()
 
@@ -269,7 +275,7 @@ class Loop:
         self._seq += 1
         if failed.kind == SUMMARY_FAILED:
             if failed.partial:
-                self.spent = self.spent.after_reply(failed.partial, cost, counts=False)
+                self._spent = self._spent.after_reply(failed.partial, cost, counts=False)
             self._context.trim()
             self._step = self._call_model()
             return
@@ -353,7 +359,7 @@ class Loop:
     def _apply_call_limit(self) -> None:
         if self._limits.calls is None:
             return
-        left = self._limits.calls - self.spent.calls
+        left = self._limits.calls - self._spent.calls
         for one in self._turn:
             if one.decided is None:
                 left -= 1
@@ -372,7 +378,7 @@ class Loop:
         turn = [(one.call, one.result) for one in self._turn if one.result]
         for _, each in turn:
             self._add(each)
-        self.spent = self.spent.after_calls(sum(e.decided is None for e in self._turn))
+        self._spent = self._spent.after_calls(sum(e.decided is None for e in self._turn))
         self._turn = []
         self._after_turn(turn)
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from glassloop.core.errors import ConnectionLost, EndpointError, StreamStalled
 from glassloop.core.recording import Recorder
 from glassloop.models.connection import BadHttp, Connection, HungUp
+from glassloop.models.deadlines import Deadlines
 from glassloop.models.decoding import BadCoding, Decoder, TooLarge
 from glassloop.models.watch import BodyWatch
 
@@ -22,10 +23,13 @@ class Answer:
     __slots__ = (
         "_closed",
         "_connection",
+        "_deadlines",
         "_decoder",
         "_ended",
+        "_nearly_over",
         "_recorder",
         "_release",
+        "_started",
         "_watch",
         "headers",
         "status",
@@ -36,9 +40,10 @@ class Answer:
         self,
         connection: Connection,
         release: Callable[[], None],
-        watch: BodyWatch,
+        deadlines: Deadlines,
         recorder: Recorder,
         *,
+        started: float,
         limit: int,
         url: str,
     ) -> None:
@@ -47,9 +52,13 @@ class Answer:
         self.url = url
         self._connection = connection
         self._release = release
-        self._watch = watch
+        self._deadlines = deadlines
+        self._started = started
         self._recorder = recorder
-        self._ended = self._closed = False
+        self._watch: BodyWatch | None = (
+            None  # begins with the first wait; most whole answers come in one piece
+        )
+        self._ended = self._closed = self._nearly_over = False
         self._decoder = Decoder(connection.headers.get("content-encoding", ""), limit)
 
     async def read(self) -> bytes:
@@ -58,31 +67,45 @@ class Answer:
         Raises `StreamStalled` past a deadline, `ConnectionLost` when the endpoint hung up early, and
         `EndpointError` for a body that is too large or cannot be decoded.
         """
+        connection = self._connection
         while not self._ended:
-            self._watch.begin()
-            try:
-                data = await self._connection.read()
-            except (HungUp, BadHttp) as error:
-                lost = ConnectionLost("The endpoint hung up before its answer was complete", url=self.url)
-                raise self._broken(lost) from error
-            except StreamStalled as error:
-                error.url = self.url
-                raise self._broken(error) from None
-            finally:
-                self._watch.end()
+            if not connection.ready:
+                await self._more()
+            data = connection.take()
             data = self._decoded(data) if data else self._last()
             if data:
                 self._recorder.received(data)
                 return data
         return b""
 
+    async def _more(self) -> None:
+        """Wait for bytes, on the clock."""
+        if self._watch is None:
+            self._watch = BodyWatch(self._deadlines, self._connection, self._started)
+            if self._nearly_over:
+                self._watch.nearly_over()
+        self._watch.begin()
+        try:
+            await self._connection.more()
+        except (HungUp, BadHttp) as error:
+            lost = ConnectionLost("The endpoint hung up before its answer was complete", url=self.url)
+            raise self._broken(lost) from error
+        except StreamStalled as error:
+            error.url = self.url
+            raise self._broken(error) from None
+        finally:
+            self._watch.end()
+
     def content_came(self) -> None:
         """Tells the clock that something other than a keep-alive arrived."""
-        self._watch.content_came()
+        if self._watch is not None:
+            self._watch.content_came()
 
     def nearly_over(self) -> None:
         """Tells the clock that the reply is complete, whatever the endpoint still sends."""
-        self._watch.nearly_over()
+        self._nearly_over = True
+        if self._watch is not None:
+            self._watch.nearly_over()
 
     async def body(self) -> bytes:
         """The whole rest of the body."""
@@ -104,7 +127,6 @@ class Answer:
             pass
 
     def close(self) -> None:
-        self._watch.close()
         if not self._ended:
             self._ended = True
             self._recorder.ended("closed before its end")
@@ -138,6 +160,8 @@ class Answer:
     def _let_go(self) -> None:
         if not self._closed:
             self._closed = True
+            if self._watch is not None:
+                self._watch.close()
             self._release()
 
 

@@ -56,7 +56,7 @@ class Broken:
 class Attempt:
     """Reads one answer: `open()`, then `more()` until it gives nothing, then `outcome`; always `close()`."""
 
-    __slots__ = ("_answer", "_client", "_question", "_reader", "_recorder", "outcome", "request_id", "url")
+    __slots__ = ("_answer", "_client", "_question", "_reader", "_recorder", "outcome", "url")
 
     def __init__(self, client: Client, question: Question, recorder: Recorder) -> None:
         self._client = client
@@ -65,8 +65,12 @@ class Attempt:
         self._answer: Answer | None = None
         self._reader: StreamReader | None = None
         self.outcome: Reply | Refused | Broken | None = None
-        self.request_id: str | None = None
         self.url = question.url
+
+    @property
+    def request_id(self) -> str | None:
+        """What the answer's headers call the request, None if they do not."""
+        return request_id_of(self._answer.headers) if self._answer is not None else None
 
     @property
     def status(self) -> int | None:
@@ -90,7 +94,6 @@ class Attempt:
             target = answer.headers.get("Location") if answer.status in _REDIRECTS else None
             if target is None:
                 self._answer = answer
-                self.request_id = request_id_of(answer.headers)
                 return
             answer.close()
             self.url = _followed(self.url, target, answer.status)

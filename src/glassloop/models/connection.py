@@ -45,7 +45,7 @@ class Clock(Protocol):
 
 
 class Connection(asyncio.Protocol):
-    """`ask()` sends a request; `head()` waits for the answer's head, `read()` gives its body as it comes.
+    """`ask()` sends a request; `head()` waits for the answer's head, `more()` and `take()` give its body as it comes.
 
     `when_lost` is told when the connection closes. What goes wrong is raised by whoever waits: `HungUp`,
     `BadHttp`, or what `fail()` was given.
@@ -61,11 +61,11 @@ class Connection(asyncio.Protocol):
         self._timer: asyncio.TimerHandle | None = None
         self.clock: Clock | None = None
         self.idle_since = 0.0
+        self._parser = _parser(self)
         self._begin()
 
     def _begin(self) -> None:
-        """Ready for the next answer."""
-        self._parser = _parser(self)
+        """Ready for the next answer. The parser is too: it begins anew where a message ends."""
         self._pieces: list[bytes] = []
         self._held = 0
         self._arrived = 0
@@ -102,14 +102,22 @@ class Connection(asyncio.Protocol):
             self._raise_if_over()
             await self._wait()
 
-    async def read(self) -> bytes:
-        """The body's bytes that have come since; b"" at its end."""
-        while not self._pieces:
-            if self.complete:
-                return b""
+    @property
+    def ready(self) -> bool:
+        """Whether there is something to `take` at once: bytes, or the end."""
+        return self.complete or bool(self._pieces)
+
+    async def more(self) -> None:
+        """Wait until it is `ready`."""
+        while not self._pieces and not self.complete:
             self._raise_if_over()
             await self._wait()
+
+    def take(self) -> bytes:
+        """The body's bytes that have come since; b"" at its end. Only when `ready`."""
         pieces = self._pieces
+        if not pieces:
+            return b""
         data = pieces[0] if len(pieces) == 1 else b"".join(pieces)
         self._pieces = []
         self._held = 0
@@ -161,6 +169,7 @@ class Connection(asyncio.Protocol):
     async def secure(self, context: ssl.SSLContext, host: str) -> None:
         """Go on with TLS inside the tunnel that a proxy has opened."""
         assert self._transport is not None
+        self._parser = _parser(self)
         self._begin()
         self._transport = await self._loop.start_tls(self._transport, self, context, server_hostname=host)
 

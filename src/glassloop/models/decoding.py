@@ -40,11 +40,7 @@ class Decoder:
     __slots__ = ("_coding", "_held", "_inflater", "_left", "_limit", "_plain", "_raw")
 
     def __init__(self, coding: str, limit: int) -> None:
-        codings = [name.strip().lower() for name in coding.split(",") if name.strip()]
-        codings = [name for name in codings if name != "identity"]
-        if len(codings) > 1:
-            raise BadCoding(f"The answer is encoded more than once ({coding})")
-        self._coding = codings[0].removeprefix("x-") if codings else ""
+        self._coding = _named(coding) if coding else ""
         self._limit = self._left = limit
         self._inflater: _Inflater | None = None
         self._plain = False
@@ -115,3 +111,12 @@ class Decoder:
         if self._left < 0:
             raise TooLarge
         return data
+
+
+def _named(coding: str) -> str:
+    """The one coding that the header names; "" for none."""
+    codings = [name.strip().lower() for name in coding.split(",") if name.strip()]
+    codings = [name for name in codings if name != "identity"]
+    if len(codings) > 1:
+        raise BadCoding(f"The answer is encoded more than once ({coding})")
+    return codings[0].removeprefix("x-") if codings else ""

@@ -218,7 +218,8 @@ class Endpoint:
 
     async def completed(self, reply: Reply, asked: int) -> Reply:
         """The reply to a request of `asked` bytes, with the window's size, and a price where no cost was reported."""
-        await self._ask_for_window(asked)
+        if asked >= _LONG_REQUEST and not self._window_asked and self.is_own_server:
+            await self._ask_for_window()
         self._priced = self._priced and reply.cost is None
         price = await price_of(self.base_url, self.model, reply.usage) if self._priced else None
         window = self.context_window
@@ -226,10 +227,8 @@ class Endpoint:
             return reply
         return replace(reply, context_window=window, price=price)
 
-    async def _ask_for_window(self, asked: int) -> None:
+    async def _ask_for_window(self) -> None:
         """Once, when conversations get long, and only a server of one's own: it may cut them off without a word."""
-        if asked < _LONG_REQUEST or self._window_asked or not self.is_own_server:
-            return
         self._window_asked = True
         try:
             async with asyncio.timeout(_SIDE_QUESTION):

@@ -27,7 +27,7 @@ from glassloop.models.decoding import BadCoding
 from glassloop.models.pool import Place, Pool, ProxyLost, ProxyRefused, proxy_lines
 from glassloop.models.proxies import Proxy, proxy_for
 from glassloop.models.urls import host_of, is_loopback_host
-from glassloop.models.watch import BodyWatch, HeadClock
+from glassloop.models.watch import HeadClock
 
 DEFAULT_LIMIT = 64 * 1024 * 1024
 
@@ -46,7 +46,7 @@ class Client:
         self._tls = cache(partial(_tls, verify, ca))
         self._pools: dict[asyncio.AbstractEventLoop, Pool] = {}
         self._closers: dict[asyncio.AbstractEventLoop, AsyncGenerator[None, None]] = {}
-        self._ways: dict[str, _Way] = {}
+        self._starts: dict[tuple[str, str], _Start] = {}
         # Holds the pools, so that the garbage collector never meets an open connection, and closes them with us.
         weakref.finalize(self, _close_all, self._pools).atexit = False
 
@@ -58,17 +58,17 @@ class Client:
         Raises `ConnectionLost` (not reached, hung up, no HTTP), `StreamStalled` (no first byte in time) and
         `ConfigError` (a proxy that is not supported, a host that is no name). Headers have been checked before.
         """
-        way = self._way(url)
-        head = _head(method, way, headers, body)
-        pool = await self._pool()
-        shown, sent = masked_headers(headers), body or b""
+        start = self._start(method, url, headers)
+        way, head, sent = start.way, start.head(body), body or b""
+        loop = asyncio.get_running_loop()
+        pool = self._pools.get(loop) or await self._new_pool(loop)
+        started = loop.time()
 
         def again() -> None:
             recorder.ended("the kept connection was dead; sent again")
-            recorder.sent(method, url, shown, sent)
+            recorder.sent(method, url, start.shown, sent)
 
-        recorder.sent(method, url, shown, sent)
-        started = asyncio.get_running_loop().time()
+        recorder.sent(method, url, start.shown, sent)
         try:
             connection = await self._asked(pool, way, head, sent, again)
         except (OSError, HungUp, BadHttp, ProxyLost, ProxyRefused) as error:
@@ -83,10 +83,17 @@ class Client:
             recorder.ended("cancelled")
             raise
         recorder.answered(connection.status, connection.headers)
-        watch = BodyWatch(self._deadlines, connection, started)
         try:
             release = partial(pool.keep, way.place, connection)
-            return Answer(connection, release, watch, recorder, limit=self._limit, url=url)
+            return Answer(
+                connection,
+                release,
+                self._deadlines,
+                recorder,
+                started=started,
+                limit=self._limit,
+                url=url,
+            )
         except BadCoding as bad:
             connection.close()
             recorder.ended(str(bad))
@@ -128,6 +135,7 @@ class Client:
         except BaseException:
             connection.close()
             raise
+        connection.clock = None
         return connection
 
     async def close(self) -> None:
@@ -138,25 +146,23 @@ class Client:
         if closer is not None:
             await closer.aclose()
 
-    async def _pool(self) -> Pool:
-        loop = asyncio.get_running_loop()
-        pool = self._pools.get(loop)
-        if pool is None:
-            for over in [each for each in self._pools if each.is_closed()]:
-                del self._pools[over]
-                self._closers.pop(over, None)
-            pool = self._pools[loop] = Pool(self._tls)
-            # A loop closes its asynchronous generators when it ends: so these connections close with their loop.
-            closer = self._closers[loop] = _closing(pool)
-            await anext(closer)
+    async def _new_pool(self, loop: asyncio.AbstractEventLoop) -> Pool:
+        for over in [each for each in self._pools if each.is_closed()]:
+            del self._pools[over]
+            self._closers.pop(over, None)
+        pool = self._pools[loop] = Pool(self._tls)
+        # A loop closes its asynchronous generators when it ends: so these connections close with their loop.
+        closer = self._closers[loop] = _closing(pool)
+        await anext(closer)
         return pool
 
-    def _way(self, url: str) -> _Way:
-        """How to ask a URL; found once, the environment's proxy included."""
-        way = self._ways.get(url)
-        if way is None:
-            way = self._ways[url] = _way_to(url, proxy_for(url, self._proxy))
-        return way
+    def _start(self, method: str, url: str, headers: Mapping[str, str]) -> _Start:
+        """How requests to a URL begin; found once for the same headers, the environment's proxy included."""
+        start = self._starts.get((method, url))
+        if start is None or start.headers != headers:
+            start = _started(method, _way_to(url, proxy_for(url, self._proxy)), dict(headers))
+            self._starts[method, url] = start
+        return start
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,11 +191,25 @@ def _way_to(url: str, proxy: Proxy | None) -> _Way:
     return _Way(place, target, "".join(f"{line}\r\n" for line in lines), is_loopback_host(host))
 
 
-def _head(method: str, way: _Way, headers: Mapping[str, str], body: bytes | None) -> bytes:
-    """The request line and headers. Lines of our own come first."""
+@dataclass(frozen=True, slots=True)
+class _Start:
+    """What requests to one URL with the same headers have in common. `shown` are these headers with secrets masked."""
+
+    way: _Way
+    headers: Mapping[str, str]
+    shown: Mapping[str, str]
+    lines: bytes
+
+    def head(self, body: bytes | None) -> bytes:
+        """The request line and headers."""
+        return self.lines + (b"\r\n" if body is None else b"Content-Length: %d\r\n\r\n" % len(body))
+
+
+def _started(method: str, way: _Way, headers: Mapping[str, str]) -> _Start:
+    """The lines that a connection needs come first."""
     lines = "".join([f"{name}: {value}\r\n" for name, value in headers.items()])
-    length = "" if body is None else f"Content-Length: {len(body)}\r\n"
-    return f"{method} {way.target} HTTP/1.1\r\n{way.lines}{lines}{length}\r\n".encode()
+    text = f"{method} {way.target} HTTP/1.1\r\n{way.lines}{lines}"
+    return _Start(way, headers, masked_headers(headers), text.encode())
 
 
 def _ascii(host: str) -> str:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container
 from contextlib import aclosing
 from dataclasses import replace
 
-from glassloop.core.entries import Entry, Mend, Reply
+from glassloop.core.entries import Mend, Reply
 from glassloop.core.errors import EmptyReply
 from glassloop.core.events import Delta, Event, Mended, ModelFinished, ReasoningDelta, TextDelta, still_shown
 from glassloop.core.recording import Recorder
@@ -19,16 +19,18 @@ async def listen(
     model: Model,
     request: ModelRequest,
     recorder: Recorder,
-    seq: int,
-    all_said: Sequence[Entry],
     *,
+    seq: int,
+    said_before: int,
+    used_ids: Container[str],
     emit: Callable[[Event], None],
     mended: Callable[[Mend], None],
 ) -> Reply:
     """The reply; `emit` gets the events on the way, `mended` what was mended besides it. Raises `EndpointError`.
 
-    `all_said`: the conversation with what is not sent any more. Some servers count the calls that they see: an id that
-    was there before is replaced, for all of it may be sent again.
+    `said_before`: how many entries the conversation has, with what is not sent any more; `used_ids`: of all calls in
+    it. Some servers count the calls that they see: an id that was there before is replaced, for all of it may be sent
+    again.
 
     The words of a summary are no answer: nobody is shown them as they come.
     """
@@ -38,7 +40,7 @@ async def listen(
     async with aclosing(model.stream(request, recorder)) as said:
         async for one in said:
             if isinstance(one, Reply):
-                one = _with_new_ids(one, all_said)
+                one = _with_new_ids(one, said_before, used_ids)
                 if not shown and not aside:
                     _show_whole(one, emit)
                 for mend in one.mends:
@@ -53,11 +55,8 @@ async def listen(
     raise EmptyReply(f"{model.name} ended without a reply: its stream() must say one last")
 
 
-def _with_new_ids(reply: Reply, all_said: Sequence[Entry]) -> Reply:
-    if not reply.tool_calls:
-        return reply
-    taken = {call.id for entry in all_said if isinstance(entry, Reply) for call in entry.tool_calls}
-    calls = with_unique_ids(reply.tool_calls, len(all_said), taken)
+def _with_new_ids(reply: Reply, said_before: int, used: Container[str]) -> Reply:
+    calls = with_unique_ids(reply.tool_calls, said_before, used)
     return reply if calls == reply.tool_calls else replace(reply, tool_calls=calls)
 
 

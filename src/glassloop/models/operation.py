@@ -157,17 +157,15 @@ class _Operation:
         return self._finished(reply, attempt)
 
     def _finished(self, reply: Reply, attempt: Attempt) -> Reply:
-        """The reply with the tools' real names, and with ids that are unique in the conversation."""
+        """The reply with the tools' real names, and with an id for each call that lacks one, or has another's."""
         calls = reply.tool_calls
         if calls:
             back = self._encoder.names_back
-            entries = self._request.entries
-            used = {call.id for entry in entries if isinstance(entry, Reply) for call in entry.tool_calls}
             named = [
                 call if back.get(call.name, call.name) == call.name else replace(call, name=back[call.name])
                 for call in calls
             ]
-            calls = with_unique_ids(named, len(entries), used)
+            calls = with_unique_ids(named, len(self._request.entries), ())
             if self._request.settings.get("tool_choice") == "none":
                 calls, mend = withheld(calls)
                 reply = replace(reply, mends=(*reply.mends, mend))

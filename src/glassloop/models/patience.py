@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
-
 from glassloop.core.errors import EndpointError, RateLimited
 from glassloop.core.events import Retrying
 from glassloop.models.deadlines import Retries
@@ -18,7 +16,7 @@ class Patience:
     def __init__(self, retries: Retries) -> None:
         self._retries = retries
         self._count = 0
-        self._by_reason: Counter[str] = Counter()
+        self._by_reason: dict[str, int] = {}
 
     def again(
         self, reason: str, error: EndpointError, *, asked: float | None = None, limit: int | None = None
@@ -33,8 +31,8 @@ class Patience:
             asked = None
         if asked is not None and asked > retries.longest_wait:
             raise _too_long(error, asked, retries.longest_wait)
-        self._by_reason[reason] += 1
-        if self._count >= retries.attempts or (limit is not None and self._by_reason[reason] > limit):
+        times = self._by_reason[reason] = self._by_reason.get(reason, 0) + 1
+        if self._count >= retries.attempts or (limit is not None and times > limit):
             raise error
         self._count += 1
         return Retrying(reason, self._count, retries.pause(self._count, asked))

@@ -12,7 +12,7 @@ from glassloop.core.resolving import Answer, Done, GiveUp, Retry
 from glassloop.tools import hints
 from glassloop.tools.context import ToolContext
 from glassloop.tools.output import text_of_error
-from glassloop.tools.running import Raised, Returned, run
+from glassloop.tools.running import Raised, Returned, is_async, run
 from glassloop.tools.tool import Check, Tool
 
 
@@ -23,7 +23,7 @@ async def checked(
     taken = hints.context_parameter(check)
     asking = partial(check, context.key, **({taken: context} if taken else {}))
 
-    match await run(asking, lambda found: _shown(found, show), tool.timeout):
+    match await run(asking, lambda found: _shown(found, show), tool.timeout, on_loop=is_async(check)):
         case Returned(value=Done() | Retry() | GiveUp() as answer):
             return replace(answer, by=answer.by or f"the check of {tool.name}")
         case Returned(value=None):

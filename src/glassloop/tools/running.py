@@ -42,14 +42,22 @@ class TimedOut:
 Outcome = Returned | Raised | TimedOut
 
 
-async def run(function: Callable[[], Any], finish: Callable[[Any], Any], timeout: float | None) -> Outcome:
+async def run(
+    function: Callable[[], Any],
+    finish: Callable[[Any], Any],
+    timeout: float | None,
+    *,
+    on_loop: bool,
+) -> Outcome:
     """Call `function`, apply `finish` where it ran, and wait at most `timeout` seconds (None: for ever).
+
+    `on_loop`: the function is async (`is_async`); else it gets a thread.
 
     Raises only `CancelledError`, when the caller is cancelled, and a real Ctrl-C as `KeyboardInterrupt`.
     """
     loop = asyncio.get_running_loop()
     ended: asyncio.Future[Outcome | None] = loop.create_future()
-    task = loop.create_task(_reported(function, finish, ended))
+    task = loop.create_task(_reported(_outcome(function, finish, on_loop), ended))
     timer = None if timeout is None else loop.call_later(timeout, _settle, ended, None)
     try:
         outcome = await ended
@@ -65,13 +73,11 @@ async def run(function: Callable[[], Any], finish: Callable[[Any], Any], timeout
     return late if isinstance(late, Returned) else TimedOut()  # it may have answered when told to stop
 
 
-async def _reported(
-    function: Callable[[], Any], finish: Callable[[Any], Any], ended: asyncio.Future[Outcome | None]
-) -> Outcome:
+async def _reported(running: Awaitable[Outcome], ended: asyncio.Future[Outcome | None]) -> Outcome:
     """The outcome, told to who waits for it at once: a wait for the task would take one more turn of the loop."""
     outcome: Outcome = Raised(asyncio.CancelledError("it cancelled itself"))
     try:
-        outcome = await _outcome(function, finish)
+        outcome = await running
     finally:
         _settle(ended, outcome)
     return outcome
@@ -91,9 +97,9 @@ async def _stop(task: asyncio.Task[Outcome]) -> Outcome | None:
     return task.result()
 
 
-async def _outcome(function: Callable[[], Any], finish: Callable[[Any], Any]) -> Outcome:
+async def _outcome(function: Callable[[], Any], finish: Callable[[Any], Any], on_loop: bool) -> Outcome:
     try:
-        if _is_async(function):
+        if on_loop:
             return Returned(finish(await function()))
         ended = await _in_thread(partial(_finished, function, finish))
         if isinstance(ended, Returned) and inspect.isawaitable(ended.value):
@@ -116,7 +122,8 @@ def _finished(function: Callable[[], Any], finish: Callable[[Any], Any]) -> Outc
         return Raised(error)
 
 
-def _is_async(function: Any) -> bool:
+def is_async(function: Any) -> bool:
+    """Whether calling it gives something to await: an async function, method or object, or a partial of one."""
     inner = function.func if isinstance(function, partial) else function
     return inspect.iscoroutinefunction(inner) or inspect.iscoroutinefunction(type(inner).__call__)
 

@@ -57,6 +57,8 @@ def mistake(function: Callable[..., Any], name: str, wrong: str, fix: str) -> To
 def read_signature(function: Callable[..., Any], name: str, description: str | None) -> Signature:
     """The function as a tool; `description` stands in for the docstring's text. Raises `ToolDefinitionError`."""
     wrong = partial(mistake, function, name)
+    from pydantic.fields import FieldInfo
+
     documented = described(inspect.getdoc(innermost(function)) or "")
     text = description if description is not None else documented.text
     if not text.strip():
@@ -78,7 +80,8 @@ def read_signature(function: Callable[..., Any], name: str, description: str | N
         if hints.get(raw.name) is not ToolContext
     ]
     adapter = _adapter(parameters, wrong)
-    return Signature(text.strip(), _schema(adapter, parameters, wrong), partial(_bind, adapter, parameters))
+    made = [each for each in parameters if isinstance(each.default, FieldInfo)]
+    return Signature(text.strip(), _schema(adapter, parameters, wrong), partial(_bind, adapter, made))
 
 
 # ── reading the signature ──────────────────────────────────────────────────────────────────────────
@@ -209,20 +212,25 @@ def _default(parameter: _Parameter, mistake: _Mistake) -> JSON:
 
 
 def _bind(
-    adapter: TypeAdapter[Any], parameters: list[_Parameter], arguments: Mapping[str, JSON]
+    adapter: TypeAdapter[Any], made: list[_Parameter], arguments: Mapping[str, JSON]
 ) -> Mapping[str, Any]:
-    """Python values for the arguments. What was not sent keeps the function's own default."""
-    from pydantic import ValidationError
-    from pydantic.fields import FieldInfo
-
+    """Python values for the arguments. What was not sent keeps the function's own default, or the `made` one."""
     try:
-        values = dict(adapter.validate_python(dict(arguments)))
-    except ValidationError as error:
-        raise BadArguments([_complaint(dict(each)) for each in error.errors(include_url=False)]) from error
-    for each in parameters:
-        if each.name not in values and isinstance(each.default, FieldInfo):
+        values: dict[str, Any] = adapter.validate_python(dict(arguments))
+    except ValueError as error:
+        raise _bad_arguments(error) from error
+    for each in made:
+        if each.name not in values:
             values[each.name] = each.default.get_default(call_default_factory=True, validated_data={})
     return values
+
+
+def _bad_arguments(error: ValueError) -> Exception:
+    from pydantic import ValidationError
+
+    if not isinstance(error, ValidationError):
+        return error
+    return BadArguments([_complaint(dict(each)) for each in error.errors(include_url=False)])
 
 
 def _complaint(error: dict[str, Any]) -> str:

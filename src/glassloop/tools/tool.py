@@ -17,6 +17,7 @@ from glassloop.core.tools import Effect, ToolSpec
 from glassloop.tools import hints, schema
 from glassloop.tools.context import ToolContext
 from glassloop.tools.inlining import plain
+from glassloop.tools.running import is_async
 from glassloop.tools.targets import Target
 
 __all__ = ["Tool", "ToolContext", "as_tool", "tool"]
@@ -110,6 +111,11 @@ class Tool:
         """Of the definition: an approval holds for this and is void when anything in it changes."""
         defined = [self.name, self.description, self.parameters, self.effect]
         return hashlib.sha256(json.dumps(defined, sort_keys=True).encode()).hexdigest()
+
+    @cached_property
+    def is_async(self) -> bool:
+        """Whether it runs on the event loop; what does not gets a thread of its own."""
+        return is_async(self.function)
 
     @cached_property
     def where(self) -> str:

@@ -232,7 +232,7 @@ class Toolbox:
             if basis and basis != approved_on:
                 return (Text(_CHANGED),), "error"
         show = _showing(tool, self._spill)
-        outcome = await run(_call(bound, context), show, tool.timeout)
+        outcome = await run(_call(bound, context), show, tool.timeout, on_loop=tool.is_async)
         match outcome:
             case Returned(value):
                 return value, "ok"

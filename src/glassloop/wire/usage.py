@@ -28,12 +28,18 @@ _COUNTS: Mapping[str, tuple[_Path, ...]] = {
     ),
 }
 
+_PLAIN = frozenset(("prompt_tokens", "completion_tokens", "total_tokens"))
+
 _COSTS: tuple[_Path, ...] = (("cost",), ("cost", "total_cost"), ("total_cost",), ("estimated_cost",))
+_COST_FIELDS = frozenset(path[0] for path in _COSTS)
 
 
 def usage_object(body: Mapping[str, JSON]) -> Mapping[str, JSON] | None:
     """The object that holds the counts: of the body, a vendor's corner of it, a choice, or the body itself."""
-    candidates = [body["usage"]] if "usage" in body else []
+    usage = body.get("usage")
+    if type(usage) is dict and type(usage.get("prompt_tokens")) is int:  # as nearly always
+        return usage
+    candidates = [usage] if usage is not None else []
     if "x_groq" in body:
         candidates.append(_at(body, ("x_groq", "usage")))
     choices = body.get("choices")
@@ -53,13 +59,17 @@ def read_usage(counts: Mapping[str, JSON] | None) -> Usage:
     """The counts that an endpoint reported; what it did not report stays None."""
     if not counts:
         return Usage()
+    if counts.keys() == _PLAIN and all(type(count) is int and count >= 0 for count in counts.values()):
+        return Usage(counts["prompt_tokens"], counts["completion_tokens"], counts["total_tokens"])
     numbers = {name: _first_number(counts, paths) for name, paths in _COUNTS.items()}
     return Usage(**{name: None if number is None else int(number) for name, number in numbers.items()})
 
 
 def read_cost(counts: Mapping[str, JSON] | None) -> float | None:
     """The cost in US dollars, where the endpoint reports one."""
-    return _first_number(counts or {}, _COSTS)
+    if not counts or _COST_FIELDS.isdisjoint(counts):
+        return None
+    return _first_number(counts, _COSTS)
 
 
 def _first_number(counts: Mapping[str, JSON], paths: tuple[_Path, ...]) -> float | None:
