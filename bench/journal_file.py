@@ -1,6 +1,7 @@
 """What the journal's file costs against bare sqlite3 on the same disk: a round; opening, listing and searching.
 
-The bare loop writes the same bodies with `json.dumps`, as durably, in two transactions a round.
+The bare loop writes the same bodies with `json.dumps`, as durably, in two transactions a round. What is to be
+written is made before the clock runs, on both sides: making it is the loop's work.
 """
 
 from __future__ import annotations
@@ -42,16 +43,24 @@ class Ours:
         self._run = (await self.journal.open(self._start)).run_id
         await self.journal.commit(self._run, [Record(1, User((Text(text),)))])
 
-    async def round(self) -> None:
+    def next_round(self) -> tuple[Record, Record, Intent, Record]:
         seq = self._seq
+        self._seq += 2
         call = ToolCall(f"call{seq:08}", "get_weather", _ARGUMENTS, json.dumps(_ARGUMENTS))
         reply = Reply(_ANSWER, tool_calls=(call,), finish_reason="tool_calls", usage=Usage(900, 40, 940))
-        await self.journal.commit(self._run, [Record(seq, reply, 1.0, 0.001)])
-        await self.journal.commit(self._run, [Record(seq + 1, Verdict(call, "ready", _ARGUMENTS))])
-        await self.journal.intend(self._run, [Intent(seq + 1, call, _ARGUMENTS, "once", f"key{seq}")])
         result = ToolResult(call.id, call.name, (Text(_ANSWER),), "ok", 0.1)
-        await self.journal.commit(self._run, [Record(seq + 1, result, 1.1)])
-        self._seq += 2
+        return (
+            Record(seq, reply, 1.0, 0.001),
+            Record(seq + 1, Verdict(call, "ready", _ARGUMENTS)),
+            Intent(seq + 1, call, _ARGUMENTS, "once", f"key{seq}"),
+            Record(seq + 1, result, 1.1),
+        )
+
+    async def round(self, reply: Record, verdict: Record, intent: Intent, result: Record) -> None:
+        await self.journal.commit(self._run, [reply])
+        await self.journal.commit(self._run, [verdict])
+        await self.journal.intend(self._run, [intent])
+        await self.journal.commit(self._run, [result])
 
     async def bulk(self, entries: int) -> None:
         """Many entries in one transaction: what a long session holds already."""
@@ -85,15 +94,16 @@ class Bare:
         )
         self._seq = 2
 
-    def round(self) -> None:
-        seq, db = self._seq, self._db
+    def next_round(self) -> tuple[int, dict[str, Any], dict[str, Any]]:
+        seq = self._seq
+        self._seq += 2
         call = {"id": f"call{seq:08}", "name": "get_weather", "arguments": _ARGUMENTS}
-        reply = {
-            "text": _ANSWER,
-            "tool_calls": [call],
-            "finish_reason": "tool_calls",
-            "usage": {"total_tokens": 940},
-        }
+        usage = {"prompt_tokens": 900, "completion_tokens": 40, "total_tokens": 940}
+        reply = {"text": _ANSWER, "tool_calls": [call], "finish_reason": "tool_calls", "usage": usage}
+        return seq, call, reply
+
+    def round(self, seq: int, call: dict[str, Any], reply: dict[str, Any]) -> None:
+        db = self._db
         db.execute("BEGIN IMMEDIATE")
         insert = "INSERT INTO entry(run, seq, type, body) VALUES (?, ?, ?, ?)"
         db.execute(insert, ("run1", seq, "reply", json.dumps(reply)))
@@ -104,7 +114,6 @@ class Bare:
         db.execute(insert, ("run1", seq + 1, "result", json.dumps({"call_id": call["id"], "text": _ANSWER})))
         db.execute("UPDATE op SET state = 'ok' WHERE run = ? AND seq = ?", ("run1", seq + 1))
         db.execute("COMMIT")
-        self._seq += 2
 
     def close(self) -> None:
         self._db.close()
@@ -117,14 +126,15 @@ async def _round_costs(folder: Path, before: int, rounds: int, repeats: int) -> 
     await ours.bulk(before)
     found: dict[str, list[float]] = {"ours": [], "bare": [], "ours_cpu": [], "bare_cpu": []}
     for _ in range(repeats):
+        theirs, mine = ([side.next_round() for _ in range(rounds)] for side in (bare, ours))
         wall, cpu = time.perf_counter(), time.process_time()
-        for _ in range(rounds):
-            bare.round()
+        for one in theirs:
+            bare.round(*one)
         found["bare"].append((time.perf_counter() - wall) / rounds)
         found["bare_cpu"].append((time.process_time() - cpu) / rounds)
         wall, cpu = time.perf_counter(), time.process_time()
-        for _ in range(rounds):
-            await ours.round()
+        for made in mine:
+            await ours.round(*made)
         found["ours"].append((time.perf_counter() - wall) / rounds)
         found["ours_cpu"].append((time.process_time() - cpu) / rounds)
     await ours.end()

@@ -35,10 +35,10 @@ from glassloop.core.setup import AgentSetup, tell_began
 from glassloop.core.steps import Controller
 from glassloop.core.window import Window
 from glassloop.handles import Result, Run, SyncRun
-from glassloop.hands import Review, told
+from glassloop.hands import Approve, Review, told
 from glassloop.models.model import Model
 from glassloop.output import Shape
-from glassloop.run import Approve, Driver
+from glassloop.run import Driver
 from glassloop.tools.toolbox import Toolbox, Tools
 
 T = TypeVar("T", default=str)

@@ -16,7 +16,7 @@ from glassloop.core.events import Event, ReviewAsked, ToolProgress, ToolStarted
 from glassloop.core.journal import Intent, Opened
 from glassloop.core.resolving import Answer, Done, GiveUp, Resolution, Retry, Unknown, resolution_of
 from glassloop.core.steps import Operation
-from glassloop.core.tools import Effect, Verdict
+from glassloop.core.tools import Decision, Effect, Verdict
 from glassloop.tools.context import ToolContext
 from glassloop.tools.output import parts_from
 from glassloop.tools.toolbox import Heeds, Resolves, Toolbox, Tools
@@ -28,6 +28,10 @@ Results = Sequence[tuple[Operation, ToolResult]]
 Review = Callable[[Unknown], "Awaitable[Answer | None] | Answer | None"]
 """Asked what became of a call that was started before a crash. May be a coroutine function. None: nobody can
 say now; the run is suspended as `needs_review`, and running its session again asks anew."""
+
+Approve = Callable[[Verdict], "Awaitable[Decision | bool | None] | Decision | bool | None"]
+"""Asked about a call that needs a person's word. May be a coroutine function. None: nobody can say
+now; the run is suspended as `waiting_approval`, and running its session again asks anew."""
 
 INTERRUPTED = "Interrupted by the user."
 
@@ -232,6 +236,14 @@ class Doubts:
             case Resolution(outcome="give_up"):
                 return unknown(call)
         return None
+
+
+def decision_of(verdict: Verdict, answer: object) -> Decision | None:
+    """What an `Approve` answered. Only a clear yes is one."""
+    if answer is None or isinstance(answer, Decision):
+        return answer
+    reason = "" if isinstance(answer, bool) else f"approve answered {answer!r:.80}, which is no clear yes"
+    return Decision(verdict.call.id, answer is True, reason, by="approve")
 
 
 def effect_of(one: Operation) -> Effect:

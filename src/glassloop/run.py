@@ -52,14 +52,23 @@ from glassloop.core.steps import (
 )
 from glassloop.core.summary import failure_of, read_summary, settings_for
 from glassloop.core.tools import Decision, Effect, Verdict
-from glassloop.hands import INTERRUPTED, Doubts, Hands, Review, Waits, after, effect_of, judged, left, told
-from glassloop.models.listening import listen
+from glassloop.hands import (
+    INTERRUPTED,
+    Approve,
+    Doubts,
+    Hands,
+    Review,
+    Waits,
+    after,
+    decision_of,
+    effect_of,
+    judged,
+    left,
+    told,
+)
+from glassloop.models.listening import Listener
 from glassloop.models.model import Model, ModelRequest
 from glassloop.tools.toolbox import Tools
-
-Approve = Callable[[Verdict], "Awaitable[Decision | bool | None] | Decision | bool | None"]
-"""Asked about a call that needs a person's word. May be a coroutine function. None: nobody can say
-now; the run is suspended as `waiting_approval`, and running its session again asks anew."""
 
 _BROKE = "Not run to its end: the run broke off."
 _LEFT = "Not run: the user said something else before this call was allowed to start."
@@ -98,14 +107,15 @@ class Driver:
     _doubts: Doubts = field(init=False)
     _intended: dict[int, Effect] = field(default_factory=dict)
     _written: set[int] = field(default_factory=set)
-    _used_ids: set[str] = field(default_factory=set)
+    _listener: Listener = field(init=False)
+    _taken_up_at: int | None = None  # a question there may have been asked by a process that is gone
     waits: Waits = field(default_factory=Waits)
 
     def __post_init__(self) -> None:
         """Take up where a run that is continued stood; its records have been fed to the controller."""
         self._doubts = Doubts.of(self.opened)
-        replies = (one for one in self.controller.entries if isinstance(one, Reply))
-        self._used_ids.update(call.id for reply in replies for call in reply.tool_calls)
+        self._listener = Listener(self.model, self.recorder, self.emit, self._mended)
+        self._listener.knows(self.controller.entries)
         self._began -= max((record.seconds for record in self.opened.records), default=0.0)
         for record in self.opened.records:
             match record.value:
@@ -150,7 +160,9 @@ class Driver:
 
     async def _until_ended(self, task: User | None) -> None:
         try:
-            if task is not None:
+            if task is None and self.opened.records:
+                self._taken_up_at = self.controller.next().seq
+            elif task is not None:
                 await self._close_open_calls(_LEFT)
                 await self._deliver(task)
             await self._until_finished()
@@ -177,9 +189,8 @@ class Driver:
                     if not await self._call_tools(step):
                         return
                 case Finish() as step:
-                    if step.stop_reason == "answered" and await self._deliver_waiting(
-                        self.inbox, self.follow_ups
-                    ):
+                    waiting = (self.inbox, self.follow_ups)
+                    if step.stop_reason == "answered" and await self._deliver_waiting(*waiting):
                         continue
                     self._finished(step)
                     return
@@ -220,9 +231,8 @@ class Driver:
         return delivered
 
     def _hand_back(self) -> None:
-        """Say what was not delivered: it stands in the result."""
-        if left := len(self.inbox) + len(self.follow_ups):
-            self.emit(Warned("undelivered", f"{left} of your messages did not reach the model"))
+        if count := len(self.inbox) + len(self.follow_ups):  # they stand in the result
+            self.emit(Warned("undelivered", f"{count} of your messages did not reach the model"))
 
     async def _happened(self, seq: int, value: Journaled, cost: float | None = None) -> None:
         """Write one thing down, then let the loop see it."""
@@ -248,7 +258,7 @@ class Driver:
             for _, note in step.notes:
                 self.emit(Noted(note))
         self.rounds += 1
-        self.emit(ModelStarted(step.seq, self.rounds, step.purpose))
+        self.emit(ModelStarted(step.seq, self.rounds, step.purpose, 1 + (step.seq == self._taken_up_at)))
         try:
             reply = await self._reply_to(step)
         except EndpointError as error:
@@ -271,40 +281,23 @@ class Driver:
     async def _reply_to(self, step: CallModel) -> Reply:
         specs = self.tools.specs if step.purpose == "turn" else ()
         request = ModelRequest(step.entries, specs, settings_for(step.purpose, self.settings), step.purpose)
-        reply = await self.waits.bound(
-            listen(
-                self.model,
-                request,
-                self.recorder,
-                seq=step.seq,
-                said_before=len(self.controller.entries),
-                used_ids=self._used_ids,
-                emit=self.emit,
-                mended=self._mended,
-            )
-        )
-        self._used_ids.update(call.id for call in reply.tool_calls)
-        self._relax_tool_choice(reply)
-        return reply
-
-    def _relax_tool_choice(self, reply: Reply) -> None:
-        """A forced call would be forced again in every round, and the run could never end."""
+        reply = await self.waits.bound(self._listener.listen(request, step.seq, len(self.controller.entries)))
         if reply.tool_calls and self.settings.get("tool_choice") not in (None, "auto", "none"):
+            # A forced call would be forced again in every round, and the run could never end.
             self.settings = {field: value for field, value in self.settings.items() if field != "tool_choice"}
+        return reply
 
     # ── tools ────────────────────────────────────────────────────────────
 
     async def _prepare(self, step: PrepareCalls) -> None:
         self._open = dict(step.calls)
         tools = after(self.tools, self.controller.entries)
-        records = [self._record(seq, judged(tools, call)) for seq, call in step.calls]
-        await self._all_happened(records)
-        for record in records:
-            self._tell_coercions(record.value)
-
-    def _tell_coercions(self, verdict: Journaled) -> None:
-        if isinstance(verdict, Verdict) and verdict.outcome == "ready" and verdict.text:
-            self._mended(Mend("arguments_coerced", f"{verdict.call.name}: {verdict.text}"))
+        verdicts = [judged(tools, call) for _, call in step.calls]
+        pairs = zip(step.calls, verdicts, strict=True)
+        await self._all_happened([self._record(seq, verdict) for (seq, _), verdict in pairs])
+        for verdict in verdicts:
+            if verdict.outcome == "ready" and verdict.text:
+                self._mended(Mend("arguments_coerced", f"{verdict.call.name}: {verdict.text}"))
 
     async def _ask(self, step: AskApproval) -> bool:
         """Ask about each call in turn. False: nobody can say now, so the run is suspended."""
@@ -334,10 +327,7 @@ class Driver:
         if isinstance(answer, Awaitable):
             answer = await self.waits.bound(answer)
         self._waited += _now() - asked
-        if answer is None or isinstance(answer, Decision):
-            return answer
-        reason = "" if isinstance(answer, bool) else f"approve answered {answer!r:.80}, which is no clear yes"
-        return Decision(verdict.call.id, answer is True, reason, by="approve")
+        return decision_of(verdict, answer)
 
     async def _call_tools(self, step: CallTools) -> bool:
         """Run what may run. False: a call was started before a crash and may have taken effect; a person must look."""

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import subprocess
 import sys
-from collections.abc import Mapping
+import tempfile
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
 from glassloop.cli import main
+
+Here = Callable[..., "Done"]
+"""The fixture `here`."""
 
 SOURCE = Path(__file__).parents[2] / "src"
 PROGRAM = [sys.executable, "-m", "glassloop.cli.main"]
@@ -95,17 +100,25 @@ def glassloop(
 
 
 def glassloop_here(
-    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], folder: Path, *arguments: str
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+    folder: Path,
+    *arguments: str,
+    stdin: bytes = b"",
+    env: Mapping[str, str] | None = None,
 ) -> Done:
     """The same without a child process, for what needs none: quicker, and nothing else changes."""
-    wanted = environment(folder)
+    wanted = environment(folder, env)
     for name in [name for name in os.environ if not name.startswith("PYTEST")]:
         monkeypatch.delenv(name)
     for name, value in wanted.items():
         monkeypatch.setenv(name, value)
     monkeypatch.chdir(folder)
-    with open(os.devnull, encoding="utf-8") as nothing:
-        monkeypatch.setattr(sys, "stdin", nothing)
+    with tempfile.TemporaryFile() as file, io.TextIOWrapper(file, encoding="utf-8") as typed:
+        file.write(stdin)
+        file.seek(0)
+        monkeypatch.setattr(sys, "stdin", typed)
         code = main.run(list(arguments))
     out, err = capfd.readouterr()
+    assert "Traceback" not in err, err
     return Done(code, out, err)

@@ -261,7 +261,7 @@ def test_a_question_of_the_model_is_answered_at_the_terminal_and_elsewhere_it_is
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     question = calls(("ask_user", {"question": "Which\x1b[2J colour?", "choices": ["red", "蓝色"]}))
-    with ChatServer([question, says("fine"), question, says("alone")]) as server:
+    with ChatServer([question, says("fine"), question, question, says("alone")]) as server:
         words = ("-m", f"{server.base_url}#m", "-T", "ask_user")
         with Screen(tmp_path, "chat", *words) as screen:
             screen.wait_for("❯")
@@ -269,9 +269,13 @@ def test_a_question_of_the_model_is_answered_at_the_terminal_and_elsewhere_it_is
             screen.wait_for("? Which\\x1b[2J colour?", "1  red", "2  蓝色", ">")
             screen.type("2\r")
             screen.wait_for("fine", "❯")
+            screen.type("once more\r")
+            screen.wait_for("2  蓝色", ">")
+            screen.type("\x03")
+            screen.wait_for("! stopped: interrupted", "❯")
             screen.type("\x04")
             assert screen.leave() == 0
         assert glassloop_here(monkeypatch, capfd, tmp_path, "run", *words, "go").out == "alone\n"
     results = [request.body["messages"][-1]["content"] for request in server.requests]
     assert results[1] == "The user answered: 蓝色"
-    assert "nobody can be asked here" in results[3]
+    assert "nobody can be asked here" in results[4]

@@ -13,16 +13,16 @@ import time
 from pathlib import Path
 from types import TracebackType
 
-from tests.cli.terminal import WEATHER_TOOLS, environment, glassloop
+from tests.cli.terminal import WEATHER_TOOLS, Here, environment
 
 from glassloop.testing.server import ChatServer, Completion, Raw, Request, calls, fails, says
 
 
-def test_piped_lines_are_one_conversation(tmp_path: Path) -> None:
+def test_piped_lines_are_one_conversation(tmp_path: Path, here: Here) -> None:
     script = [says("Hello Ada."), calls(("calculator", {"expression": "6*7"})), says("It is 42, Ada.")]
     lines = "I am Ada\n\nwhat is \\\n6 times 7?\n/usage\nhistory\n/save talk.json\n/nope\n/histroy\n/save no/talk.json\nquit\nnever asked\n"
     with ChatServer(script) as server:
-        done = glassloop("chat", "-m", f"{server.base_url}#m", folder=tmp_path, stdin=lines.encode())
+        done = here("chat", "-m", f"{server.base_url}#m", stdin=lines.encode())
     assert (done.code, done.out) == (0, "Hello Ada.\nIt is 42, Ada.\n")
     second = server.requests[1].body["messages"]
     assert [message["content"] for message in second] == ["I am Ada", "Hello Ada.", "what is \n6 times 7?"]
@@ -50,40 +50,36 @@ def test_piped_lines_are_one_conversation(tmp_path: Path) -> None:
     ]
 
 
-def test_clear_begins_a_new_conversation(tmp_path: Path) -> None:
+def test_clear_begins_a_new_conversation(here: Here) -> None:
     with ChatServer([says("one"), says("two")]) as server:
-        done = glassloop(
-            "chat", "-m", f"{server.base_url}#m", folder=tmp_path, stdin=b"first\nclear\nsecond\n/exit\n"
-        )
+        done = here("chat", "-m", f"{server.base_url}#m", stdin=b"first\nclear\nsecond\n/exit\n")
     assert done.code == 0
     assert [message["content"] for message in server.requests[1].body["messages"]] == ["second"]
 
 
-def test_model_switches_and_a_wrong_name_keeps_the_old_one(tmp_path: Path) -> None:
+def test_model_switches_and_a_wrong_name_keeps_the_old_one(here: Here) -> None:
     with ChatServer([says("from m"), says("from n")]) as server:
         lines = f"hi\n/model nonsense:x\n/model {server.base_url}#n\nagain\n"
-        done = glassloop("chat", "-m", f"{server.base_url}#m", folder=tmp_path, stdin=lines.encode())
+        done = here("chat", "-m", f"{server.base_url}#m", stdin=lines.encode())
     assert done.code == 0
     assert [request.body["model"] for request in server.requests] == ["m", "n"]
     assert len(server.requests[1].body["messages"]) == 3
     assert "nonsense" in done.err
 
 
-def test_a_failed_answer_leaves_the_conversation_open(tmp_path: Path) -> None:
+def test_a_failed_answer_leaves_the_conversation_open(here: Here) -> None:
     with ChatServer([fails(400, "no luck"), says("now it works")]) as server:
-        done = glassloop("chat", "-m", f"{server.base_url}#m", folder=tmp_path, stdin=b"hi\nagain\n")
+        done = here("chat", "-m", f"{server.base_url}#m", stdin=b"hi\nagain\n")
     assert (done.code, done.out) == (0, "now it works\n")
     assert "no luck" in done.err
 
 
-def test_compact_sums_up_with_the_hint_and_nothing_is_lost(tmp_path: Path) -> None:
+def test_compact_sums_up_with_the_hint_and_nothing_is_lost(tmp_path: Path, here: Here) -> None:
     answers = [says(f"answer {number} " * 60) for number in range(4)]
     script = [*answers, says("GOAL: four answers\nOPEN: nothing"), says("and on")]
     lines = "/compact\none\ntwo\nthree\nfour\n/compact the numbers\n/save talk.json\nfive\nhistory\n"
     with ChatServer(script) as server:
-        done = glassloop(
-            "chat", "-m", f"{server.base_url}#m", "--no-tools", folder=tmp_path, stdin=lines.encode()
-        )
+        done = here("chat", "-m", f"{server.base_url}#m", "--no-tools", stdin=lines.encode())
     assert done.code == 0
     assert "Nothing has been said yet." in done.err
     asked, after = (request.body["messages"] for request in server.requests[4:])
@@ -104,17 +100,17 @@ def test_compact_sums_up_with_the_hint_and_nothing_is_lost(tmp_path: Path) -> No
     assert "model: answer 0" in done.err
 
 
-def test_a_summary_that_cannot_be_had_leaves_the_conversation_as_it_is(tmp_path: Path) -> None:
+def test_a_summary_that_cannot_be_had_leaves_the_conversation_as_it_is(here: Here) -> None:
     script = [*(says(f"answer {number} " * 60) for number in range(4)), says(""), says("and on")]
     lines = "one\ntwo\nthree\nfour\n/compact\nfive\n"
     with ChatServer(script) as server:
-        done = glassloop("chat", "-m", f"{server.base_url}#m", folder=tmp_path, stdin=lines.encode())
+        done = here("chat", "-m", f"{server.base_url}#m", stdin=lines.encode())
     assert (done.code, done.out.splitlines()[-1]) == (0, "and on")
     assert "all stays as it is: it was empty" in done.err
     assert len(server.requests[5].body["messages"]) == 9
 
 
-def test_a_long_chinese_chat_is_summed_up_in_chinese_and_goes_on_with_what_was_pinned(tmp_path: Path) -> None:
+def test_a_long_chinese_chat_is_summed_up_in_chinese_and_goes_on_with_what_was_pinned(here: Here) -> None:
     def answer(request: Request) -> Completion:
         messages = request.body["messages"]
         if "<transcript>" in str(messages[-1]["content"]):
@@ -127,7 +123,7 @@ def test_a_long_chinese_chat_is_summed_up_in_chinese_and_goes_on_with_what_was_p
     lines = "你好\n/pin 一律用公制单位。\n" + "继续说。\n" * 8
     with ChatServer(answer) as server:
         arguments = ("chat", "-m", f"{server.base_url}#m", "--window", "size=4000", "--no-tools")
-        done = glassloop(*arguments, folder=tmp_path, stdin=lines.encode())
+        done = here(*arguments, stdin=lines.encode())
     assert done.code == 0
     assert "· history summarised: " in done.err
     sums = [one.body["messages"] for one in server.requests if "<transcript>" in one.raw.decode()]
@@ -140,7 +136,7 @@ def test_a_long_chinese_chat_is_summed_up_in_chinese_and_goes_on_with_what_was_p
     assert max(len(one.raw) for one in server.requests) < 4 * 4000
 
 
-def test_cached_tokens_and_reasoning_are_shown_and_a_price_nobody_knows_is_unknown(tmp_path: Path) -> None:
+def test_cached_tokens_and_reasoning_are_shown_and_a_price_nobody_knows_is_unknown(here: Here) -> None:
     usage = {
         "prompt_tokens": 1200,
         "completion_tokens": 50,
@@ -153,7 +149,7 @@ def test_cached_tokens_and_reasoning_are_shown_and_a_price_nobody_knows_is_unkno
         [Completion(message, usage=usage), Completion(message, usage={**usage, "cost": 0.25})]
     ) as server:
         lines = b"is it?\n/compact\n/pin\n/usage\n/reasoning\nreally?\n"
-        done = glassloop("chat", "-m", f"{server.base_url}#m", folder=tmp_path, stdin=lines)
+        done = here("chat", "-m", f"{server.base_url}#m", stdin=lines)
     assert done.out == "Yes.\nYes.\n"
     assert "tokens 1,200 in (1,000 cached) + 50 out" in done.err
     assert "There is nothing to summarise yet." in done.err

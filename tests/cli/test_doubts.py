@@ -44,30 +44,40 @@ def test_a_call_in_doubt_is_resolved_from_elsewhere_and_the_run_goes_on_with_tha
     assert "It had taken effect (by " in place.look("show").out
 
 
-@pytest.mark.parametrize(
-    ("command", "typed", "told", "log"),
-    [
-        ("run", "done it arrived", "told: it arrived", ["send a@b.c"]),
-        ("chat", "what?|retry", "told: sent to a@b.c", ["send a@b.c", "send a@b.c"]),
-    ],
-)
-def test_on_a_terminal_a_person_is_asked_what_became_of_a_call(
-    place: Place, command: str, typed: str, told: str, log: list[str]
+def test_on_a_terminal_a_person_is_asked_what_became_of_a_call(place: Place) -> None:
+    place.killed("send it", "send a@b.c")
+    with Screen(place.folder, "run", *place.agent, "-c") as screen:
+        screen.wait_for("nobody knows whether it took", 'send(to="a@b.c")', "later  ", "  ?")
+        screen.type("done it arrived\r")
+        screen.wait_for("told: it arrived")
+        assert screen.leave() == 0
+    assert place.log == ["send a@b.c"]
+
+
+def test_whoever_leaves_the_question_about_a_call_has_decided_nothing_and_is_asked_again(
+    place: Place,
 ) -> None:
     place.killed("send it", "send a@b.c")
-    with Screen(place.folder, command, *place.agent, "-c") as screen:
-        screen.wait_for("nobody knows whether it took effect", 'send(to="a@b.c")')
-        for line in typed.split("|"):
-            screen.wait_for("later:")
-            screen.type(f"{line}\r")
-            if line == "what?":
-                screen.wait_for("no answer: 'what?'")
-        screen.wait_for(told)
-        if command == "chat":
-            screen.wait_for("❯")
-            screen.type("\x04")
+    before = _records(place)
+    with Screen(place.folder, "chat", *place.agent, "-c") as screen:
+        screen.wait_for("later  ", "  ?")
+        screen.type("what?" + 60 * "好" + "\r")
+        screen.wait_for("no answer: “what?好", "…”", "  ?")
+        screen.type("\x03")
+        screen.wait_for("! stopped: a call may or may not have taken effect", "glassloop approve", "❯")
+        assert (_records(place), len(place.store.doubts())) == (before, 1)
+        screen.type("/resume\r")
+        screen.wait_for("later  ", "  ?")
+        screen.type("retry\r")
+        screen.wait_for("told: sent to a@b.c", "❯")
+        screen.type("\x04")
         assert screen.leave() == 0
-    assert place.log == log
+    assert place.log == ["send a@b.c", "send a@b.c"]
+
+
+def _records(place: Place) -> list[int]:
+    (session,) = place.store.sessions()
+    return [step.entry_id for step in place.store.timeline(session.session_id).steps]
 
 
 OUTCOMES = {

@@ -8,7 +8,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from tests.cli.terminal import PROGRAM, environment, glassloop
+from tests.cli.terminal import PROGRAM, Here, environment
 
 from glassloop.testing.server import ChatServer, calls, says
 
@@ -55,9 +55,9 @@ def test_a_tool_that_ignores_being_cancelled_cannot_keep_ctrl_c_from_ending_the_
     assert err == b""
 
 
-def test_the_last_json_line_names_the_session_and_does_not_dump_it(tmp_path: Path) -> None:
+def test_the_last_json_line_names_the_session_and_does_not_dump_it(here: Here) -> None:
     with ChatServer([says("hello")]) as server:
-        done = glassloop("run", "-m", f"{server.base_url}#m", "--json", "hi there", folder=tmp_path)
+        done = here("run", "-m", f"{server.base_url}#m", "--json", "hi there")
     last = json.loads(done.out.splitlines()[-1])
     assert isinstance(last["session"], str)
     assert "hi there" not in json.dumps(last)

@@ -8,18 +8,16 @@ import os
 import pty
 import subprocess
 import sys
-from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.cli.terminal import PROGRAM, Done, environment, glassloop, glassloop_here
+from tests.cli.terminal import PROGRAM, Here, environment, glassloop_here
 from tests.tools.mcp_kit import called, raw
 
 from glassloop.testing.server import ChatServer, calls, says
 from glassloop.tools.mcp import mcp_tools
-
-Here = Callable[..., Done]
 
 
 @pytest.fixture
@@ -27,11 +25,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureF
     """The program in a folder with a server that leaves a mark when it is started."""
     (tmp_path / ".git").mkdir()
     write_servers(tmp_path, "")
-
-    def run(*arguments: str) -> Done:
-        return glassloop_here(monkeypatch, capfd, tmp_path, *arguments)
-
-    return run
+    return partial(glassloop_here, monkeypatch, capfd, tmp_path)
 
 
 def write_servers(folder: Path, body: str, **more: Any) -> None:
@@ -228,9 +222,7 @@ def call(id, name, arguments, meta):
     )
     here("trust", "--yes")
     with ChatServer([calls(("s__act", {})), says("one"), says("two")]) as server:
-        done = glassloop(
-            "chat", "-m", f"{server.base_url}#m", "--yes", folder=tmp_path, stdin=b"first\nsecond\n"
-        )
+        done = here("chat", "-m", f"{server.base_url}#m", "--yes", stdin=b"first\nsecond\n")
     assert done.code == 0
     assert "now says something else of its tools: late" in done.err
     assert "s__act" in sent_tools(server, 2)

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.cli.terminal import WEATHER_TOOLS, glassloop, glassloop_here
+from tests.cli.terminal import WEATHER_TOOLS, Here, glassloop_here
 
 from glassloop.cli.tables import print_table
 from glassloop.testing.server import ChatServer, fails
@@ -16,8 +16,8 @@ ANSWER = "You have no note on packing; there are notes on visa and hotel."
 
 
 @pytest.mark.parametrize("columns", [20, 80])
-def test_the_demo_tells_the_whole_story_without_a_key(tmp_path: Path, columns: int) -> None:
-    done = glassloop("demo", folder=tmp_path, env={"COLUMNS": str(columns)})
+def test_the_demo_tells_the_whole_story_without_a_key(here: Here, columns: int) -> None:
+    done = here("demo", env={"COLUMNS": str(columns)})
     assert (done.code, done.err) == (0, "")
     assert all(len(line) <= columns for line in done.out.splitlines())
     told = " ".join(done.out.split())
@@ -168,18 +168,18 @@ def test_a_file_that_is_no_catalogue_is_wrong_usage(
     assert "mistake in Glassloop" not in done.err
 
 
-def test_the_models_of_an_endpoint_are_listed_one_a_line(tmp_path: Path) -> None:
+def test_the_models_of_an_endpoint_are_listed_one_a_line(here: Here) -> None:
     listed = {"data": [{"id": "qwen3:4b"}, {"id": "evil\x1b[2J"}]}
     with ChatServer([], gets={"/v1/models": listed}) as server:
-        by_url = glassloop("models", "--base-url", server.base_url, folder=tmp_path)
-        by_name = glassloop("models", "ollama", folder=tmp_path, env={"OLLAMA_HOST": server.url})
+        by_url = here("models", "--base-url", server.base_url)
+        by_name = here("models", "ollama", env={"OLLAMA_HOST": server.url})
     assert by_url.code == by_name.code == 0
     assert by_url.out == by_name.out == "evil\\x1b[2J\nqwen3:4b\n"
 
 
-def test_an_endpoint_without_a_list_says_so(tmp_path: Path) -> None:
+def test_an_endpoint_without_a_list_says_so(here: Here) -> None:
     with ChatServer(lambda request: fails(404, "none")) as server:
-        done = glassloop("models", "--base-url", f"{server.url}/api/v1", folder=tmp_path)
+        done = here("models", "--base-url", f"{server.url}/api/v1")
     assert (done.code, done.out) == (1, "")
     assert done.err.startswith("error: ")
 

@@ -15,9 +15,10 @@ from tests.cli.terminal import PROGRAM, Done, environment, glassloop, glassloop_
 
 from glassloop import Agent, Endpoint, Limits, background, tool
 from glassloop.cli.commands.demo import ANSWER, QUESTION
+from glassloop.models.replay import ReplayModel
 from glassloop.sessions.journal import SqliteJournal
 from glassloop.sessions.store import Store
-from glassloop.testing.server import ChatServer, calls, events, fails, says
+from glassloop.testing.server import ChatServer, Request, calls, events, fails, says
 
 KEY = "gw-live-7f3a9c2e1b8d4f60"
 TOOLS = '''
@@ -185,6 +186,7 @@ def test_whatever_happened_in_it_a_session_replays(program: Here, name: str) -> 
     assert again.out == asked.out
     assert f"replayed: {len(server.requests)} request" in again.err
     assert (sent.read_text("utf-8") if sent.exists() else "") == mails
+    assert ("the run failed, as it did then: " in again.err) == (asked.code == 1)
 
 
 def test_a_conversation_replays_run_by_run(program: Here) -> None:
@@ -288,6 +290,42 @@ def test_a_run_that_was_killed_between_its_last_answer_and_its_end_and_then_went
     assert again.code == 0, again.err
 
 
+@pytest.mark.parametrize("deaths", [["task"], ["result"], ["task", "task"], ["task", "result", "result"]])
+@pytest.mark.parametrize("goes_on_with", [None, "And now?"])
+def test_an_answer_that_died_with_its_process_is_no_part_of_the_replay(
+    program: Here, deaths: list[str], goes_on_with: str | None
+) -> None:
+    def answer(request: Request) -> object:
+        number = len(server.requests)
+        done = sum(one["role"] == "assistant" for one in request.body["messages"])
+        return says(f"answer {number}") if done else calls(("fly", {"number": number}))
+
+    with ChatServer(answer) as server:
+        journal = SqliteJournal(program.store.path)
+        agent = Agent(Endpoint(server.base_url, "m"), journal=journal, recorder=journal.wire_log)
+        agent.run_sync("How?", session="s")
+        for last in deaths:
+            journal.close()
+            _die_after(program.store.path, {"task": "user", "result": "tool_result"}[last])
+            result = agent.run_sync(goes_on_with, session="s")
+        journal.close()
+        background.submit(agent.model.close()).result()
+    again = program.run("replay", "s")
+    assert (again.code, again.out) == (0, f"{result.text}\n"), again.err
+    path = exported(program)
+    assert program.run("replay", str(path)).code == 0
+    assert len(ReplayModel.from_file(path).unplayed) == int(again.err.split("✓ replayed: ")[1].split()[0])
+
+
+def _die_after(path: Path, kind: str) -> None:
+    """The file as it would be had the program been killed with an answer to what was last of this kind."""
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        (last,) = connection.execute("SELECT max(entry_id) FROM entry WHERE type = ?", (kind,)).fetchone()
+        connection.execute("DELETE FROM entry WHERE entry_id > ?", (last,))
+        connection.execute("UPDATE session SET head = ?, open_run = (SELECT run_id FROM run)", (last,))
+        connection.execute("UPDATE run SET status = 'running', stop_reason = NULL, text = ''")
+
+
 _AT_THE_SAME_MOMENT = (
     "UPDATE exchange SET started_ms = (SELECT max(at_ms) FROM entry WHERE entry_id <= ?) WHERE n = 3"
 )
@@ -360,7 +398,9 @@ def test_from_a_round_on_it_goes_on_live_and_nothing_recorded_changes(program: H
         live = program.run("replay", session, "--from-round", "2", "-m", other, "-T", "tools.py")
     assert (live.code, live.out) == (0, "Apply by the 3rd.\n")
     assert "← calculator: (15 + 27) * 3 = 126" in live.err
-    assert "live from round 2 on" in live.err
+    rounds = ["· round 1: ", "live from round 2 on", "· round 2: ", "· round 3: ", "2 rounds"]
+    places = [live.err.index(words) for words in rounds]
+    assert places == sorted(places)
     first, second = (request.body for request in server.requests)
     was = recorded.requests[1].body
     assert first["model"] == "other"
@@ -401,13 +441,19 @@ def test_a_file_is_imported_before_it_goes_on_live(program: Here) -> None:
     assert len(program.store.sessions()) == 2
 
 
-def test_without_a_model_named_the_recorded_one_is_asked(program: Here) -> None:
+def test_without_more_said_the_recorded_model_is_asked_with_what_the_folder_gives_it(program: Here) -> None:
+    skill = program.folder / ".agents" / "skills" / "pack"
+    skill.mkdir(parents=True)
+    (skill / "SKILL.md").write_text("---\nname: pack\ndescription: How to pack.\n---\nFold it.\n", "utf-8")
+    (program.folder / "AGENTS.md").write_text("Be brief. 简短。", "utf-8")
+    program.run("trust", "--yes")
     answers = iter([LOOK, says("fine"), says("again")])
     with ChatServer(lambda _: next(answers)) as server:
         program.run("run", "-m", f"{server.base_url}#m", "-T", "tools.py", "How?")
         live = program.run("replay", program.last, "--from-round", "2", "-T", "tools.py")
     assert (live.code, live.out) == (0, "again\n")
     assert server.requests[2].raw == server.requests[1].raw
+    assert all(word in server.requests[2].raw.decode() for word in ("read_skill", "Be brief. 简短。"))
 
 
 def test_a_round_that_there_is_not_is_refused(program: Here) -> None:

@@ -7,7 +7,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from tests.cli.terminal import PROGRAM, WEATHER_TOOLS, environment, glassloop, glassloop_here
+from tests.cli.terminal import PROGRAM, WEATHER_TOOLS, Here, environment, glassloop, glassloop_here
 
 from glassloop.testing.server import ChatServer, Raw, calls, fails, says
 
@@ -45,22 +45,22 @@ def test_the_story_runs_end_to_end_with_the_answer_alone_on_stdout(tmp_path: Pat
     assert bool(server.requests[0].body.get("stream")) == (not extra)
 
 
-def test_piped_text_stands_below_the_question(tmp_path: Path) -> None:
+def test_piped_text_stands_below_the_question(tmp_path: Path, here: Here) -> None:
     with ChatServer([says("ok"), says("ok")]) as server:
         both = glassloop(
             "run", *model(server), "Sum", "this up:", folder=tmp_path, stdin="\ufeff一\r\n".encode()
         )
-        alone = glassloop("run", *model(server), folder=tmp_path, stdin=b"only piped\xff")
+        alone = here("run", *model(server), stdin=b"only piped\xff")
     assert (both.code, alone.code) == (0, 0)
     asked = [request.body["messages"][-1]["content"] for request in server.requests]
     assert asked == ["Sum this up:\n\n一", "only piped\ufffd"]
 
 
-def test_json_writes_every_event_as_one_line(tmp_path: Path) -> None:
+def test_json_writes_every_event_as_one_line(tmp_path: Path, here: Here) -> None:
     (tmp_path / "tools.py").write_text(WEATHER_TOOLS, encoding="utf-8")
     script = [calls(("get_weather", {"city": "A\u202eB"})), says("two words \x1b[31m")]
     with ChatServer(script) as server:
-        done = glassloop("run", *model(server), "-T", "tools.py", "--json", "go", folder=tmp_path)
+        done = here("run", *model(server), "-T", "tools.py", "--json", "go")
     assert done.code == 0
     assert not {"\x1b", "\u202e"} & set(done.out)
     events = done.events
@@ -79,28 +79,30 @@ def test_json_writes_every_event_as_one_line(tmp_path: Path) -> None:
     assert last["usage"]["total_tokens"] == 36  # type: ignore[index]
 
 
-def test_what_a_model_says_cannot_steer_the_terminal(tmp_path: Path) -> None:
+def test_what_a_model_says_cannot_steer_the_terminal(here: Here) -> None:
     with ChatServer([says("\x1b]0;owned\x07 a\u202eb \r\nend 👩\u200d💻")]) as server:
-        done = glassloop("run", *model(server), "hi", folder=tmp_path)
+        done = here("run", *model(server), "hi")
     assert done.out == "\\x1b]0;owned\\x07 a\\u202eb \nend 👩\u200d💻\n"
 
 
-def test_without_a_terminal_a_call_that_needs_approval_is_refused_with_a_reason(tmp_path: Path) -> None:
+def test_without_a_terminal_a_call_that_needs_approval_is_refused_with_a_reason(
+    tmp_path: Path, here: Here
+) -> None:
     (tmp_path / "tools.py").write_text(WEATHER_TOOLS, encoding="utf-8")
     script = [calls(("send_mail", {"to": "a@b.c"})), says("done")] * 2
     with ChatServer(script) as server:
-        refused = glassloop("run", *model(server), "-T", "tools.py", "mail", folder=tmp_path)
-        allowed = glassloop("run", *model(server), "-T", "tools.py", "--yes", "mail", folder=tmp_path)
+        refused = here("run", *model(server), "-T", "tools.py", "mail")
+        allowed = here("run", *model(server), "-T", "tools.py", "--yes", "mail")
     assert (refused.code, allowed.code) == (0, 0)
     told = [request.body["messages"][-1]["content"] for request in server.requests]
     assert "nobody can be asked here" in told[1]
     assert told[3] == "sent to a@b.c"
 
 
-def test_a_limit_ends_with_an_answer_and_exit_code_3(tmp_path: Path) -> None:
+def test_a_limit_ends_with_an_answer_and_exit_code_3(tmp_path: Path, here: Here) -> None:
     (tmp_path / "glassloop.toml").write_text("[limits]\nrounds = 1\n")
     with ChatServer([calls(("calculator", {"expression": "1+1"})), says("so far: 2")]) as server:
-        done = glassloop("run", *model(server), "count", folder=tmp_path)
+        done = here("run", *model(server), "count")
     assert (done.code, done.out) == (3, "so far: 2\n")
     assert "the limit of rounds is reached" in done.err
 
@@ -157,7 +159,7 @@ def test_a_reader_that_leaves_early_is_no_news(tmp_path: Path, extra: list[str])
     ],
 )
 def test_odd_standard_streams_are_no_mistake_of_glassloop(
-    tmp_path: Path, redirection: str, code: int, words: str
+    tmp_path: Path, here: Here, redirection: str, code: int, words: str
 ) -> None:
     with ChatServer([says("ok")]) as server:
         line = f'exec "$@" {redirection}'
@@ -188,10 +190,10 @@ BAD_ANSWERS = {
 
 
 @pytest.mark.parametrize("case", BAD_ANSWERS)
-def test_a_bad_answer_gives_one_clear_message(tmp_path: Path, case: str) -> None:
+def test_a_bad_answer_gives_one_clear_message(here: Here, case: str) -> None:
     answer, code, words = BAD_ANSWERS[case]
     with ChatServer(lambda request: answer) as server:
-        done = glassloop("run", *model(server), "hi", folder=tmp_path)
+        done = here("run", *model(server), "hi")
     assert (done.code, done.out) == (code, "")
     assert done.err.count("error: ") == 1
     for word in words:
@@ -237,49 +239,49 @@ def test_a_bad_command_line_gives_one_clear_message_and_exit_code_2(
         assert word in done.err
 
 
-def test_an_unreachable_host_is_named_with_what_to_do(tmp_path: Path) -> None:
-    done = glassloop("run", "-m", "http://127.0.0.1:9/v1#m", "hi", folder=tmp_path)
+def test_an_unreachable_host_is_named_with_what_to_do(here: Here) -> None:
+    done = here("run", "-m", "http://127.0.0.1:9/v1#m", "hi")
     assert (done.code, done.out) == (1, "")
     assert "127.0.0.1:9" in done.err
     assert "Is the server running" in done.err
 
 
-def test_a_question_of_5_mb_is_remarked_upon_and_the_endpoint_decides(tmp_path: Path) -> None:
+def test_a_question_of_5_mb_is_remarked_upon_and_the_endpoint_decides(here: Here) -> None:
     words = "This model's maximum context length is 8192 tokens. However, you requested 1250012 tokens."
     overflow = fails(400, words)
     with ChatServer(lambda request: overflow) as server:
-        done = glassloop("run", *model(server), "Sum up:", folder=tmp_path, stdin=b"words " * 870_000)
+        done = here("run", *model(server), "Sum up:", stdin=b"words " * 870_000)
     assert (done.code, done.out) == (1, "")
     assert "5,22" in done.err
     assert "larger context window" in done.err
     assert len(done.err) < 3000
 
 
-def test_a_notes_folder_with_odd_files_is_searched_all_the_same(tmp_path: Path) -> None:
+def test_a_notes_folder_with_odd_files_is_searched_all_the_same(tmp_path: Path, here: Here) -> None:
     notes = tmp_path / "notes"
     notes.mkdir()
     (notes / "plan.md").write_text("# 会议\n下周三开会讨论预算。\n", encoding="utf-8")
     (notes / "picture.md").write_bytes(bytes(range(256)) * 40)
     (notes / "gone.md").symlink_to(tmp_path / "nowhere.md")
     with ChatServer([calls(("search_notes", {"query": "预算"})), says("Wednesday")]) as server:
-        done = glassloop("run", *model(server), "--notes", "notes", "when?", folder=tmp_path)
+        done = here("run", *model(server), "--notes", "notes", "when?")
     assert (done.code, done.out) == (0, "Wednesday\n")
     assert "plan.md" in server.requests[1].body["messages"][-1]["content"]
 
 
-def test_a_dotenv_from_any_editor_is_understood(tmp_path: Path) -> None:
+def test_a_dotenv_from_any_editor_is_understood(tmp_path: Path, here: Here) -> None:
     with ChatServer([says("ok")]) as server:
         text = f"export GLASSLOOP_BASE_URL='{server.base_url}'\r\nGLASSLOOP_API_KEY=\"sk-1\" # mine\r\nGLASSLOOP_MODEL=m\r\n"
         (tmp_path / ".env").write_bytes(b"\xef\xbb\xbf" + text.encode())
-        done = glassloop("run", "hi", folder=tmp_path)
+        done = here("run", "hi")
     assert (done.code, done.out) == (0, "ok\n")
     assert server.requests[0].headers["Authorization"] == "Bearer sk-1"
 
 
-def test_a_terminal_of_20_columns_gets_lines_of_20_columns(tmp_path: Path) -> None:
+def test_a_terminal_of_20_columns_gets_lines_of_20_columns(here: Here) -> None:
     script = [calls(("calculator", {"expression": "12345678 * 87654321"})), says("一")]
     with ChatServer(script) as server:
-        done = glassloop("run", *model(server), "hi", folder=tmp_path, env={"COLUMNS": "20"})
+        done = here("run", *model(server), "hi", env={"COLUMNS": "20"})
     assert done.code == 0
     marked = [line for line in done.err.splitlines() if line.startswith(("→", "←"))]
     assert len(marked) == 2
@@ -307,18 +309,20 @@ def test_stdin_that_stays_open_is_waited_for_and_said(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("command", [["run", "hi"], ["chat"], ["models"]], ids=lambda command: command[0])
-def test_with_nothing_configured_three_ways_are_shown(tmp_path: Path, command: list[str]) -> None:
-    done = glassloop(*command, folder=tmp_path, env={"OLLAMA_HOST": "127.0.0.1:9"})
+def test_with_nothing_configured_three_ways_are_shown(here: Here, command: list[str]) -> None:
+    done = here(*command, env={"OLLAMA_HOST": "127.0.0.1:9"})
     assert (done.code, done.out) == (2, "")
     for words in ("1. ", "2. ", "3. ", "OPENROUTER_API_KEY", "glassloop demo"):
         assert words in done.err
 
 
-def test_an_ollama_that_runs_is_offered_with_its_models_and_a_key_with_its_provider(tmp_path: Path) -> None:
+def test_an_ollama_that_runs_is_offered_with_its_models_and_a_key_with_its_provider(
+    tmp_path: Path, here: Here
+) -> None:
     listed = {"object": "list", "data": [{"id": "qwen3:4b"}, {"id": "llama3.2"}]}
     (tmp_path / ".env").write_text("GROQ_API_KEY=gsk_1\n")
     with ChatServer([], gets={"/v1/models": listed}) as server:
-        done = glassloop("run", "hi", folder=tmp_path, env={"OLLAMA_HOST": f"127.0.0.1:{server.port}"})
+        done = here("run", "hi", env={"OLLAMA_HOST": f"127.0.0.1:{server.port}"})
     assert done.code == 2
     assert f"Ollama is running at {server.base_url}." in done.err
     assert "glassloop run -m ollama:qwen3:4b" in done.err

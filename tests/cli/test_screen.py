@@ -8,6 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from glassloop.cli.events_json import event_object, json_line
+from glassloop.cli.printing import Printer
 from glassloop.cli.safe_text import width_of
 from glassloop.cli.screen import Screen
 from glassloop.core.entries import Image, Mend, Note, Reply, Text, ToolCall, ToolResult, Usage, User
@@ -43,10 +44,21 @@ def result(text: str, state: str = "ok", call: ToolCall = CALL, seconds: float =
 
 
 def outcome(**facts: object) -> SimpleNamespace:
-    usual = {"text": "", "stop_reason": "answered", "rounds": 1, "cost": None, "seconds": 2.0}
+    usual = {
+        "text": "",
+        "stop_reason": "answered",
+        "rounds": 1,
+        "usage": Usage(),
+        "cost": None,
+        "seconds": 2.0,
+    }
     return SimpleNamespace(**{**usual, **facts})
 
 
+TWO_CALLS = (
+    *(User((Text("before"),)), result("0").result),
+    *(User((Text("go"),)), result("1").result, User((Text("on"),), "steer"), result("2").result),
+)
 CASES: dict[str, tuple[list[Event], list[str]]] = {
     "a call and its result": (
         [STARTED, result("24 °C")],
@@ -68,7 +80,10 @@ CASES: dict[str, tuple[list[Event], list[str]]] = {
     ),
     "nothing came out": ([STARTED, result(" \n")], ['→ get_weather(city="北京")', "← get_weather: (no output)  0.50 s"]),
     "each run has sums of its own": (
-        [STARTED, result("24 °C"), Finished(outcome(rounds=2)), Finished(outcome(rounds=1))],  # type: ignore[arg-type]
+        [
+            *(ModelStarted(1, 1), STARTED, result("24 °C"), ModelStarted(2, 2), Finished(outcome(rounds=2))),
+            *(ModelStarted(1, 1), Finished(outcome(rounds=1))),
+        ],
         [
             '→ get_weather(city="北京")',
             "← get_weather: 24 °C  0.50 s",
@@ -109,10 +124,20 @@ CASES: dict[str, tuple[list[Event], list[str]]] = {
         [ModelGaveUp(1, "too long"), ModelStarted(2, 2)],
         ["✗ no reply: too long"],
     ),
-    "its end says it otherwise": ([ModelGaveUp(1, "x"), Finished(outcome(stop_reason="failed"), RateLimited("x"))], []),
-    "one round needs no sums": ([Finished(outcome())], []),
+    "its end says it otherwise, and what follows says nothing of it": (
+        [
+            *(ModelStarted(1, 1), ModelGaveUp(1, "x"), Finished(outcome(stop_reason="failed"), RateLimited("x"))),
+            ModelStarted(1, 1),
+        ],
+        [],
+    ),
+    "one round needs no sums": ([ModelStarted(1, 1), Finished(outcome())], []),
     "the sums": (
-        [STARTED, result("1"), ModelStarted(2, 2), ModelFinished(2, Reply(usage=Usage(5, 6)), 1.0), Finished(outcome(rounds=2, cost=0.01))],
+        [
+            *(ModelStarted(1, 1), STARTED, result("1"), ModelStarted(2, 2)),
+            ModelFinished(2, Reply(usage=Usage(5, 6)), 1.0),
+            Finished(outcome(rounds=2, cost=0.01, usage=Usage(5, 6))),
+        ],
         [
             '→ get_weather(city="北京")',
             "← get_weather: 1  0.50 s",
@@ -120,7 +145,21 @@ CASES: dict[str, tuple[list[Event], list[str]]] = {
             "· 2 rounds, 1 tool call, tokens 5 in + 6 out, $0.0100, 2.0 s",
         ],
     ),
-    "a limit": ([Finished(outcome(stop_reason="rounds"))], ["! stopped: the limit of rounds is reached"]),
+    "the sums of a run that was taken up again are those of the whole run": (
+        [
+            *(STARTED, result("2"), ModelStarted(7, 3)),
+            Finished(outcome(rounds=3, usage=Usage(9, 8), seconds=60.0, entries=TWO_CALLS)),
+        ],
+        [
+            '→ get_weather(city="北京")',
+            "← get_weather: 2  0.50 s",
+            "· 3 rounds, 2 tool calls, tokens 9 in + 8 out, 60.0 s",
+        ],
+    ),
+    "a limit": (
+        [ModelStarted(1, 1), Finished(outcome(stop_reason="rounds"))],
+        ["! stopped: the limit of rounds is reached"],
+    ),
     "text and questions are shown by others": ([TextDelta("x"), ApprovalAsked(1, Verdict(CALL, "ask"))], []),
 }  # fmt: skip
 
@@ -130,6 +169,12 @@ def test_each_event_has_its_lines(case: str) -> None:
     events, lines = CASES[case]
     screen = Screen(80)
     assert [line.text for event in events for line in screen.lines(event)] == lines
+
+
+def test_rounds_are_counted_on_where_a_conversation_had_some_before() -> None:
+    events = [ModelStarted(1, 1), ModelFinished(1, Reply(), 1.0)]
+    screen = Screen(before=2)
+    assert [line.text for event in events for line in screen.lines(event)] == ["· round 3: 1.0 s"]
 
 
 @pytest.mark.parametrize("width", [1, 2, 10, 20, 79])
@@ -156,6 +201,22 @@ def test_notices_wrap_between_words_and_keep_every_word(width: int) -> None:
     told = [word for line in lines for word in line.text.split()]
     assert set("! The endpoint counted 9 prompt tokens where about 40000 were sent.".split()) <= set(told)
     assert [line.text for line in Screen(width, wraps=False).lines(Warned("x", text))] == [f"! {text}"]
+
+
+@pytest.mark.parametrize(
+    ("entries", "words"),
+    [
+        ((Reply("Let me see."), Reply(tool_calls=(CALL,))), "The last that the model had said:"),
+        ((Reply("Well."),), "The reply broke off. What had arrived of it:"),
+    ],
+    ids=["a whole reply", "half a reply"],
+)
+def test_the_text_of_a_run_that_failed_is_shown_for_what_it_is(
+    capsys: pytest.CaptureFixture[str], entries: tuple[Reply, ...], words: str
+) -> None:
+    Printer(live=False).show(Finished(outcome(text="Let me see.", entries=entries), RateLimited("x")))
+    shown = capsys.readouterr()
+    assert (shown.out, shown.err) == ("", f"{words}\nLet me see.\n")
 
 
 # ── --json ───────────────────────────────────────────────────────────────────────────────────────────

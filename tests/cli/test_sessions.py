@@ -12,6 +12,7 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.cli.terminal import PROGRAM, Done, environment, glassloop, glassloop_here
@@ -119,12 +120,13 @@ class Place:
         self._pytest = monkeypatch, capfd
         self.agent = ["-m", f"{server.base_url}#m", "-T", "tools.py", "--yes"]
 
-    def run(self, *words: str, env: dict[str, str] | None = None, stdin: bytes = b"") -> Done:
+    def run(self, *words: str, **more: Any) -> Done:
+        """Run a command of the agent, in this process, which is quicker."""
         command, *rest = words
-        return glassloop(command, *self.agent, *rest, folder=self.folder, env=env, stdin=stdin)
+        return glassloop_here(*self._pytest, self.folder, command, *self.agent, *rest, **more)
 
     def look(self, *words: str) -> Done:
-        """Run a command that asks no model: in this process, which is quicker."""
+        """Run a command that asks no model, or another agent."""
         return glassloop_here(*self._pytest, self.folder, *words)
 
     def killed(self, question: str, in_call: str) -> None:
@@ -206,11 +208,11 @@ def test_a_chat_takes_up_the_run_that_broke_off(place: Place) -> None:
 def test_an_unfinished_run_is_not_continued_by_another_agent_unless_that_is_accepted(place: Place) -> None:
     place.killed("look Rom", "look Rom")
     model = place.agent[:2]
-    other = glassloop("run", *model, "-c", folder=place.folder)
+    other = place.look("run", *model, "-c")
     assert other.code == 1
     assert "-tool look" in other.err
     assert "--accept-changes" in other.err
-    assert glassloop("run", *model, "-c", "--accept-changes", folder=place.folder).code == 0
+    assert place.look("run", *model, "-c", "--accept-changes").code == 0
 
 
 def test_a_session_is_continued_by_the_beginning_of_its_id_and_by_words_said_in_it(place: Place) -> None:
@@ -328,10 +330,10 @@ def test_a_disk_that_fills_up_ends_the_keeping_and_not_the_conversation(place: P
 def test_a_disk_that_fills_up_in_a_run_lets_it_end_but_starts_nothing_that_must_be_written_first(
     place: Place,
 ) -> None:
-    done = place.run("run", "fill")
+    done = glassloop("run", *place.agent, "fill", folder=place.folder)
     assert (done.code, done.out) == (0, "told: full\n")
     assert "The session on disk ends before it" in done.err
-    stopped = place.run("run", "fill and send")
+    stopped = glassloop("run", *place.agent, "fill and send", folder=place.folder)
     assert stopped.code == 1
     assert "is not started" in stopped.err
     assert place.log == ["fill", "fill"]
@@ -445,6 +447,9 @@ def test_sessions_are_listed_searched_named_exported_imported_and_deleted(
     for name in ("talk.jsonl", "talk.md", "talk.html"):
         assert sessions("export", "秋 trip", "-o", name).code == 0
         assert "去京都看红叶" in (place.folder / name).read_text(encoding="utf-8")
+    unknown = sessions("export", "秋 trip", "-o", "talk.PDF")
+    assert (unknown.code, ".jsonl, .md, .markdown, .html, .htm" in unknown.err) == (2, True)
+    assert not (place.folder / "talk.PDF").exists()
     imported = sessions("import", "talk.jsonl").out.strip()
     assert place.store.entries(imported) == place.store.entries(kyoto)
 

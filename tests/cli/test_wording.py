@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.cli.terminal import glassloop, glassloop_here
+from tests.cli.terminal import Here, glassloop_here
 
 from glassloop.cli.wording import in_terminal_words, program, start_hint
 from glassloop.models.providers import PROVIDERS
@@ -60,11 +60,11 @@ def test_a_local_server_that_does_not_run_is_told_how_to_start() -> None:
 
 @pytest.mark.parametrize("command", [["run", "-m", "ollama:qwen3", "hi"], ["models", "ollama"]], ids=" ".join)
 def test_nothing_listening_is_said_without_the_clients_spelling_and_with_what_to_do(
-    tmp_path: Path, command: list[str]
+    here: Here, command: list[str]
 ) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         address = f"127.0.0.1:{taken.getsockname()[1]}"
-    done = glassloop(*command, folder=tmp_path, env={"OLLAMA_HOST": address})
+    done = here(*command, env={"OLLAMA_HOST": address})
     assert done.code == 1
     assert done.err.count("ollama serve") == 1
     assert not re.search("ssl:|Connect call|server running", done.err)

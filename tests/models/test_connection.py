@@ -9,6 +9,7 @@ import ipaddress
 import itertools
 import json
 import ssl
+import time
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -298,6 +299,32 @@ def test_a_large_question_is_sent_whole():
 
     assert asyncio.run(story()).reply.text == "fine"
     assert got > 6_000_000
+
+
+def test_a_clock_that_is_looked_at_too_late_does_not_outweigh_what_has_come():
+    """A loop that was busy for longer than a deadline finds the bytes and the due timer in the same turn."""
+
+    async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await read_request(reader)
+        head, _, body = ANSWER.partition(b"\r\n\r\n")
+        writer.write(head + b"\r\n\r\n" + body[:5])
+        await writer.drain()
+        loop = asyncio.get_running_loop()
+        loop.call_later(0.05, writer.write, body[5:])
+        loop.call_later(0.05, time.sleep, 0.6)
+        await reader.read()
+
+    async def story():
+        async with serving(handle) as port:
+            limits = Deadlines(silence=0.3, first_byte=0.3)
+            endpoint = Endpoint(f"http://127.0.0.1:{port}/v1", "m", retries=ONCE, deadlines=limits)
+            heard = await ask(endpoint)
+            await endpoint.close()
+            return heard
+
+    heard = asyncio.run(story())
+    assert heard.error is None
+    assert heard.reply.text == "fine"
 
 
 async def _read(connection: Connection) -> bytes:

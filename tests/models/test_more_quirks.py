@@ -18,9 +18,10 @@ from tests.wire.reading import TOOLS as SPECS
 from glassloop.agent import Agent, Result
 from glassloop.core.entries import Reply, ToolResult
 from glassloop.core.errors import EndpointError, GlassloopError
-from glassloop.models.deadlines import Deadlines, Retries
+from glassloop.models.deadlines import Retries
 from glassloop.models.endpoint import Endpoint
 from glassloop.models.profiles import ProfileStore
+from glassloop.testing.catalogue import deadlines_for
 from glassloop.testing.quirks import Quirk, QuirkServer, load, serve
 from glassloop.testing.server import Request
 from glassloop.tools.tool import Tool
@@ -68,7 +69,7 @@ async def play(server: QuirkServer, quirk: Quirk, way: str, store: ProfileStore)
         server.base_url(quirk.id, way),
         "m",
         retries=Retries(base=0.001),
-        deadlines=Deadlines(first_byte=60, silence=1.5 if quirk.wire.get("end") == "stall" else 60),
+        deadlines=deadlines_for(quirk),
         learned=store,
         stream=way == "streamed",
     )

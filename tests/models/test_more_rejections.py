@@ -26,7 +26,7 @@ from glassloop.core.errors import (
 from glassloop.models.deadlines import Retries
 from glassloop.models.endpoint import Endpoint
 from glassloop.models.profiles import ProfileStore
-from glassloop.testing.catalogue import IMPATIENT, RAN, TOGETHER, TOOLS, WAYS, settings_for
+from glassloop.testing.catalogue import RAN, TOGETHER, TOOLS, WAYS, deadlines_for, settings_for
 from glassloop.testing.quirks import Quirk, QuirkServer, load, serve
 from glassloop.testing.triggers import is_about_history
 
@@ -68,7 +68,7 @@ async def ask(server: QuirkServer, quirk: Quirk, way: str, store: ProfileStore):
         server.base_url(quirk.id, way),
         "m",
         retries=Retries(base=0.001),
-        deadlines=IMPATIENT,
+        deadlines=deadlines_for(quirk),
         learned=store,
         stream=way == "streamed",
     )

@@ -12,8 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.sessions import kit
 
+from glassloop import Agent
 from glassloop.core.errors import SessionError
+from glassloop.core.events import ModelStarted, TextDelta
 from glassloop.core.journal import Record
+from glassloop.models.scripted import ScriptedModel
 from glassloop.sessions import database, place, schema
 from glassloop.sessions.journal import SqliteJournal
 from glassloop.sessions.store import Store
@@ -491,3 +494,63 @@ def test_a_missing_blob_is_said_to_be_missing(tmp_path):
     change(path, "DELETE FROM blob")
     with pytest.raises(SessionError, match="is missing: the file is damaged"):
         opening(path)
+
+
+# ── a model call in flight when the process dies (F16 and F18 of the fault list) ─────────────────────
+
+DIES = """
+import os, signal, sys
+from pathlib import Path
+from glassloop import Agent
+from glassloop.core.entries import Reply
+from glassloop.core.events import ModelStarted, TextDelta
+from glassloop.models.scripted import ScriptedModel
+from glassloop.sessions.journal import SqliteJournal
+
+path, dies = Path(sys.argv[1]), sys.argv[2]
+
+def die():
+    os.kill(os.getpid(), signal.SIGKILL)
+
+class Model(ScriptedModel):
+    async def stream(self, request, recorder):
+        async for said in super().stream(request, recorder):
+            yield said
+            if dies == "in the stream" and isinstance(said, TextDelta):
+                die()
+
+class Journal(SqliteJournal):
+    async def commit(self, run_id, records):
+        replied = any(isinstance(one.value, Reply) for one in records)
+        if replied and dies == "before it is written":
+            die()
+        await super().commit(run_id, records)
+        if replied:
+            self.close()
+            die()
+
+Agent(Model(["The first answer."]), journal=Journal(path), name="asked").run_sync("Ask.", session="session1")
+"""
+
+
+@pytest.mark.parametrize(("dies", "answer"), [
+    ("in the stream", "Another one."),
+    ("before it is written", "Another one."),
+    ("when it is written", "The first answer."),
+])  # fmt: skip
+def test_of_two_answers_to_a_call_that_was_in_flight_one_is_kept_whole_and_shown(tmp_path, dies, answer):
+    path = tmp_path / "s.db"
+    child = kit.program(DIES, path, dies)
+    child.communicate(timeout=30)
+    assert child.returncode == -9
+    agent = Agent(ScriptedModel(["Another one."]), journal=SqliteJournal(path), name="asked")
+    with agent.stream_sync(None, session="session1") as run:
+        events = list(run)
+        result = run.result
+    shown = "".join(event.text for event in events if isinstance(event, TextDelta))
+    attempts = [event.attempt for event in events if isinstance(event, ModelStarted)]
+    assert attempts == ([] if dies == "when it is written" else [2])
+    assert result.text == answer
+    assert shown == ("" if dies == "when it is written" else answer)
+    assert [one.text for one in Store(path).entries("session1")] == ["Ask.", answer]
+    assert Store(path).timeline("session1").runs[0].status == "done"

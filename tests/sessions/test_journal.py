@@ -14,6 +14,7 @@ from glassloop.core.journal import Cancelled, ModelFailed, Record, RunEnd
 from glassloop.core.tools import Decision, Verdict
 from glassloop.sessions.journal import SqliteJournal
 from glassloop.sessions.store import Store
+from glassloop.sessions.writer import WriterClosed, writer_for
 
 
 @pytest.fixture
@@ -198,6 +199,35 @@ def test_a_round_takes_two_transactions_and_one_where_nothing_must_be_intended(j
     asyncio.run(work())
     # The first COMMIT seen is that of the transaction in which the watching began.
     assert statements.count("COMMIT") == 1 + transactions
+
+
+def test_a_reply_that_nothing_follows_is_written_all_the_same(journal, path):
+    async def work():
+        await journal.open(kit.start())
+        await journal.commit("run1", [Record(1, kit.answer())])
+        async with asyncio.timeout(20):
+            while not query(path, "SELECT seq FROM entry"):
+                await asyncio.sleep(0.01)
+
+    asyncio.run(work())
+
+
+def test_what_was_queued_when_its_loop_ended_is_written_when_the_journal_is_closed(journal, path):
+    async def work():
+        await journal.open(kit.start())
+        await journal.commit("run1", [Record(1, kit.answer())])
+
+    asyncio.run(work())
+    journal.close()
+    assert query(path, "SELECT seq FROM entry") == [(1,)]
+
+
+def test_who_gives_work_to_a_writer_that_was_closed_is_told_and_does_not_wait_for_ever(path):
+    writer = writer_for(path)
+    writer.close()
+    with pytest.raises(WriterClosed):
+        writer.submit(lambda connection: None, urgent=True)
+    assert writer_for(path) is not writer
 
 
 def test_what_a_cancelled_wait_has_queued_is_written_all_the_same(journal, path):

@@ -3,6 +3,8 @@
 import asyncio
 import json
 import shutil
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -119,6 +121,8 @@ def test_an_import_masks_what_went_over_the_wire(store, tmp_path):
 BAD = {
     "an endpoint that is none": ('"endpoint": {"name": "gate:m"', '"endpoint": {"nome": "gate:m"', "no field 'nome'"),
     "a body that is none": ('"response": {"base64"', '"response": {"base46"', "base64"),
+    "an exchange of no place": ('"after": 0', '"later": 0', "after"),
+    "an exchange of no epoch": ('"epoch": 1', '"epoch": "x"', "a whole number, not 'x'"),
     "an agent that is none": ('"limits": {"rounds"', '"limits": {"rondes"', "rondes"),
     "a run that is not there": ('"exchange": 1, "run": "run1"', '"exchange": 1, "run": "run9"', "run9"),
 }  # fmt: skip
@@ -143,6 +147,24 @@ def test_a_session_of_an_older_glassloop_can_be_shown_but_not_replayed(tmp_path)
         assert all(one.endpoint == "" for one in store.exchanges(session.session_id))
         with pytest.raises(SessionError, match="can be shown, not replayed"):
             recorded_runs(store.path, session.session_id)
+
+
+def test_what_an_older_glassloop_recorded_is_told_apart_by_its_clock_and_its_beginnings(tmp_path):
+    """Two entries; an exchange before each of them, and one that a process which died left behind."""
+    path = tmp_path / "s.db"
+    kit.written(path)
+    exchange = (
+        "INSERT INTO exchange(run_id, n, method, url, request_headers, base, shared, request, response_headers, "
+        "response, chunks, started_ms, ended_ms) VALUES ('run1', ?, 'POST', '', '{}', ?, 0, x'', '{}', x'', '[]', ?, 0)"
+    )
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        connection.execute("UPDATE entry SET at_ms = 100 * seq")
+        for column in ("after_seq", "epoch"):
+            connection.execute(f"ALTER TABLE exchange DROP COLUMN {column}")
+        for number, (base, started) in enumerate([(None, 110), (None, 120), (2, 310)], 1):
+            connection.execute(exchange, (number, base, started))
+        connection.execute("UPDATE meta SET v = '2' WHERE k = 'schema_version'")
+    assert [(one.after, one.epoch) for one in Store(path).exchanges("session1")] == [(1, 1), (1, 2), (3, 2)]
 
 
 def test_a_stored_agent_that_is_damaged_is_said_to_be(store):

@@ -56,6 +56,7 @@ def test_an_exchange_is_kept_as_it_went_by(tmp_path):
     assert (one.n, one.method, one.url, one.request, one.status) == (1, "POST", URL, body, 200)
     assert one.response == b"data: {}\n\ndata: [DONE]\n\n"
     assert [size for _, size in one.chunks] == [9, 15]
+    assert (one.after, one.epoch) == (1, 1)
     assert one.request_headers["X-Title"] == "我的"
     assert one.request_headers["Authorization"] == "***"
     assert one.response_headers["set-cookie"] == "***"

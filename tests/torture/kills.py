@@ -73,12 +73,12 @@ def look(number: int) -> str:
 '''
 
 
-def script(request):
-    """Five rounds of two calls, whichever come next; then the answer, which names all results."""
+def script(request, text=""):
+    """Five rounds of two calls, whichever come next, below a text; then the answer, which names all results."""
     messages = request.body["messages"]
     done = sum(one["role"] == "assistant" for one in messages)
     if done < ROUNDS:
-        return calls(("book", {"number": done}), (("put", "look")[done % 2], {"number": done}))
+        return calls(("book", {"number": done}), (("put", "look")[done % 2], {"number": done}), text=text)
     results = [str(one["content"]) for one in messages if one["role"] == "tool"]
     return says("all done: " + ", ".join(results))
 
@@ -108,8 +108,17 @@ class Scene:
         return Store(self.folder / "home" / "data" / "glassloop" / "sessions.db")
 
     def start(self, *words):
+        return self._program("run", *self._agent, *words)
+
+    def replayed(self):
+        """The exit code of a replay, and what it said."""
+        child = self._program("replay", self.store.last().session_id)
+        _, err = child.communicate(timeout=60)
+        return child.returncode, err
+
+    def _program(self, *words):
         return subprocess.Popen(
-            [*PROGRAM, "run", *self._agent, *words],
+            [*PROGRAM, *words],
             cwd=self.folder,
             env=environment(self.folder),
             stdin=subprocess.DEVNULL,

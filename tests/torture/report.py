@@ -20,6 +20,7 @@ MEANING: Mapping[str, tuple[str, int]] = {
     "test_none_of_ten_thousand_schedules_breaks_a_rule": ("seeded schedules of crashes, pauses, cancels and approvals, three workers, simulated (F2)", 500),
     "test_the_real_journal_keeps_the_same_rules_in_two_hundred_schedules": ("the same on the real journal in a real file", 20),
     "test_two_hundred_kills_lose_and_repeat_nothing": ("SIGKILLs of the real program, and of its resumes, up to four deep (F3, F4)", 25),
+    "test_a_run_that_was_killed_and_taken_up_again_replays_byte_for_byte": ("runs of five rounds, SIGKILLed up to six times and taken up again, then replayed", 1),
     "test_nothing_acknowledged_is_lost_when_the_process_is_killed": ("SIGKILLs of a process that does nothing but write to the journal (F3)", 1),
     "test_four_hundred_sessions_can_be_sent_whatever_was_done_to_them": ("sessions cut, crashed, cancelled, forked, rewound, compacted and imported at random: all can be sent", 100),
     "test_a_log_torn_anywhere_leaves_a_prefix": ("logs cut or overwritten at a random place (F5)", 1),

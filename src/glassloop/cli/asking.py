@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import os
+import signal
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -20,6 +21,9 @@ from glassloop.core.tools import Decision, Verdict
 
 if TYPE_CHECKING:
     from prompt_toolkit.input import Input
+
+PROMPT = "  ? "
+"""Where an answer is typed."""
 
 ASK_USER = "ask_user"
 """The tool during which the terminal is the question's."""
@@ -86,7 +90,7 @@ class Asker:
         shown = self._event(ASK_USER)
         await shown.wait()
         shown.clear()
-        _say([f"? {line}" for line in visible(question).split("\n")], head=1)
+        say_question(*(f"? {line}" for line in visible(question).split("\n")))
         _say([f"  {number}  {one_line(choice)}" for number, choice in enumerate(offered, 1)])
         said = (await _typed("> ")).strip()
         chosen = int(said) if said.isascii() and said.isdigit() else 0
@@ -102,16 +106,16 @@ class Asker:
         reason = (
             f"{verdict.call.name} needs a person's approval, and nobody can be asked here (--yes allows it)"
         )
-        return Decision(verdict.call.id, False, reason, by="no terminal")
+        return Decision(verdict.call.id, False, reason)
 
     async def _asked(self, verdict: Verdict) -> Decision:
         """Show exactly what would run, and ask until the answer is one. The end of input is a no."""
         offers = self.standing.offers(verdict)
         lines = visible(verdict.text).split("\n")
-        _say(["? May this run?", *_cut(lines)], head=1)
+        say_question("? May this run?", *_cut(lines))
         _say(choices(offers))
         while True:
-            answer = answer_from(await _typed("  ? "), offers)
+            answer = answer_from(await _typed(PROMPT), offers)
             if answer is Answer.VIEW:
                 _say(lines)
             elif answer is not None:
@@ -134,12 +138,18 @@ class Asker:
         return self._shown.setdefault(call_id, asyncio.Event())
 
 
-def _say(lines: Sequence[str], head: int = 0) -> None:
-    """Lines on standard error, laid out for its width; the first `head` in the colour of a question."""
-    for number, line in enumerate(lines):
+def say_question(question: str, *more: str) -> None:
+    """A question on standard error, in its colour, and what belongs to it."""
+    for text in for_stderr(question):
+        click.echo(click.style(text, fg="yellow", bold=True), err=True, color=color_of(sys.stderr))
+    _say(more)
+
+
+def _say(lines: Iterable[str]) -> None:
+    """Lines on standard error, laid out for its width."""
+    for line in lines:
         for text in for_stderr(line):
-            styled = click.style(text, fg="yellow", bold=True) if number < head else text
-            click.echo(styled, err=True, color=color_of(sys.stderr))
+            click.echo(text, err=True)
 
 
 def _cut(lines: list[str]) -> list[str]:
@@ -157,21 +167,28 @@ def _cut(lines: list[str]) -> list[str]:
 
 
 async def _typed(prompt: str) -> str:
-    """One line. The end of input is an empty one; Ctrl-C stops the run."""
+    """One line. The end of input is a no; Ctrl-C stops the run."""
+    try:
+        return await typed_line(prompt)
+    except EOFError:
+        return "no"
+    except KeyboardInterrupt:
+        signal.raise_signal(signal.SIGINT)  # the terminal gave it to the prompt; it is meant for the run
+        await asyncio.Event().wait()
+        raise
+
+
+async def typed_line(prompt: str) -> str:
+    """One line from the keyboard. Raises `EOFError` at the end of input, and `KeyboardInterrupt` on Ctrl-C."""
     from prompt_toolkit import PromptSession
     from prompt_toolkit.output import create_output
 
     session: PromptSession[str] = PromptSession(output=create_output(stdout=sys.stderr))
-    forget_typed(session.input)
-    try:
-        return await session.prompt_async(prompt, handle_sigint=False)
-    except EOFError:
-        return "no"
-    except KeyboardInterrupt:
-        raise asyncio.CancelledError from None
+    _forget_typed(session.input)
+    return await session.prompt_async(prompt, handle_sigint=False)
 
 
-def forget_typed(keyboard: Input) -> None:
+def _forget_typed(keyboard: Input) -> None:
     """What was typed before the question was on the screen is no answer to it."""
     from prompt_toolkit.input.typeahead import clear_typeahead
 

@@ -178,11 +178,16 @@ def _undo(chat: Chat, argument: str) -> list[Line]:
 def _rewind(chat: Chat, argument: str) -> list[Line]:
     """Keep the first N questions with their answers. Without N: the questions by number."""
     asked = _questions(chat)
+    if not asked:
+        return [NOTHING_SAID]
     if not argument:
         lines = [Line(f"{number:>3}  {shortened(text, 70)}") for number, text in enumerate(asked, 1)]
-        return [*lines, Line("/rewind N keeps the first N of them", "quiet")] if lines else [NOTHING_SAID]
+        return [*lines, Line("/rewind N keeps the first N of them", "quiet")]
     if not argument.isdecimal() or int(argument) >= len(asked):
-        return [Line(f"/rewind N: N is a number from 0 to {max(0, len(asked) - 1)}", "bad")]
+        most = len(asked) - 1
+        return [
+            Line(f"/rewind N: N is {f'a number from 0 to {most}' if most else '0, for one question'}", "bad")
+        ]
     return _back(chat, len(asked) - int(argument))
 
 

@@ -10,7 +10,7 @@ import click
 
 from glassloop.cli.failures import color_of
 from glassloop.cli.keeping import Keeping
-from glassloop.cli.printing import painted
+from glassloop.cli.printing import painted, say
 from glassloop.cli.screen import Line, call_text
 from glassloop.cli.wording import program
 from glassloop.core.entries import Entry, Reply, ToolCall, ToolResult
@@ -23,18 +23,21 @@ if TYPE_CHECKING:
 _BROKEN_OFF = frozenset({"cancelled", "failed", "waiting_approval", "needs_review"})
 
 
-def after_run(result: Result[Any], agent: Agent[Any], keeping: Keeping, command: str) -> list[Line]:
-    """The lines below a run. `command` is what goes on with the same agent, `{}` where the session's id belongs.
+def say_after(result: Result[Any], agent: Agent[Any], keeping: Keeping, command: str) -> None:
+    """What stands below a run. `command` is what goes on with the same agent, `{}` where the session's id belongs.
 
-    After an ordinary answer they are for a terminal only: nobody else needs them.
+    After an ordinary answer it is for a terminal only: nobody else needs it.
     """
-    lines = review_lines(result, agent.tools.specs)
-    if not keeping.keeps(result.session):
-        return lines
-    how = command.format(result.session.id)
-    if lines:
+    unsure = review_lines(result, agent.tools.specs)
+    for line in unsure:
+        say(line)
+    if keeping.keeps(result.session):
+        say_whole(_how_to_go_on(result, command.format(result.session.id), unsure=bool(unsure)))
+
+
+def _how_to_go_on(result: Result[Any], how: str, *, unsure: bool) -> list[Line]:
+    if unsure:
         return [
-            *lines,
             Line(f"  Look, then say what became of it: {program()} approve {result.session.id}", "mend"),
             Line(f"  and go on: {how}", "mend"),
         ]

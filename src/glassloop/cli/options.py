@@ -20,9 +20,8 @@ if TYPE_CHECKING:
     from glassloop.agent import Agent
     from glassloop.cli.keeping import Keeping
     from glassloop.cli.surroundings import Surroundings
-    from glassloop.hands import Review
+    from glassloop.hands import Approve, Review
     from glassloop.models.model import Model
-    from glassloop.run import Approve
     from glassloop.tools.tool import Tool
 
 DEFAULT_TOOLS = ("calculator", "current_time", "weather")

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from glassloop.agent import Agent
+from glassloop.cli.asking import Asker
 from glassloop.core.entries import User
 from glassloop.core.errors import GlassloopError
 from glassloop.core.events import Event, Finished
@@ -29,6 +30,26 @@ async def play(
     second Ctrl-C raises `KeyboardInterrupt`.
     """
     return await play_run(agent.stream(text, session=session), show)
+
+
+async def ask_once(
+    agent: Agent[str],
+    text: str | None,
+    show: Callable[[Event], None],
+    asker: Asker,
+    session: Session | None,
+) -> tuple[Result[str], BaseException | None]:
+    """The same for an agent that is asked nothing more, with a person who is asked about what has been shown."""
+
+    def shown(event: Event) -> None:
+        show(event)
+        asker.saw(event)
+
+    asker.show = show
+    try:
+        return await play(agent, text, shown, session=session)
+    finally:
+        await agent.model.close()
 
 
 async def play_run(

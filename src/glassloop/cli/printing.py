@@ -15,6 +15,7 @@ from glassloop.cli.safe_text import SafeStream, one_line, visible
 from glassloop.cli.screen import Line, Screen, Style
 from glassloop.cli.terminal import for_stderr, width_of_terminal
 from glassloop.config import Config
+from glassloop.core.entries import Reply
 from glassloop.core.events import (
     Event,
     Finished,
@@ -148,10 +149,19 @@ class Printer:
         if not text or text.strip() == self._shown.strip():
             return
         if event.error is not None:
-            say(Line("The reply broke off. What had arrived of it:", "mend"))
+            say(Line(_LAST_WORDS if _is_whole(event.result) else _BROKE_OFF, "mend"))
             click.echo(text, err=True)
             return
         click.echo(text)
+
+
+_BROKE_OFF = "The reply broke off. What had arrived of it:"
+_LAST_WORDS = "The last that the model had said:"
+
+
+def _is_whole(result: Any) -> bool:
+    """Is the text of a run that failed that of a whole reply? What broke off is no part of the conversation."""
+    return any(isinstance(one, Reply) and one.text == result.text for one in result.entries)
 
 
 def _keeps_text(event: Event) -> bool:

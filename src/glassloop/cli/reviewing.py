@@ -5,12 +5,10 @@ from __future__ import annotations
 import asyncio
 import sys
 
-import click
-
-from glassloop.cli.asking import forget_typed
-from glassloop.cli.failures import color_of
-from glassloop.cli.safe_text import visible
-from glassloop.cli.screen import call_text
+from glassloop.cli.asking import PROMPT, say_question, typed_line
+from glassloop.cli.printing import say
+from glassloop.cli.safe_text import one_line, shortened, visible
+from glassloop.cli.screen import Line, call_text
 from glassloop.core.resolving import Answer, Done, GiveUp, Retry, Unknown
 
 BY = "the terminal"
@@ -24,33 +22,50 @@ class Reviewer:
             return None
         await asyncio.sleep(0)  # what is on the screen is finished before the question is put
         say_what_is_unknown(unknown)
-        while True:
-            said = await _said(unknown.repeatable)
-            if said.strip().lower() in ("", "l", "later"):
-                return None
+        say_choices(repeatable=unknown.repeatable)
+        said = await _typed()
+        while not is_later(said):
             answer = answer_from(said, BY, repeatable=unknown.repeatable)
             if answer is not None:
                 return answer
-            click.echo(f"  That is no answer: {said.strip()!r:.40}", err=True)
+            say_no_answer(said)
+            said = await _typed()
+        return None
 
 
 def say_what_is_unknown(unknown: Unknown) -> None:
     """The call with all its arguments, and what kept its tool from finding out."""
     tries = f", for the {unknown.attempt}. time" if unknown.attempt > 1 else ""
-    lines = [
+    say_question(
         f"? This was started before the interruption{tries}, and nobody knows whether it took effect:",
         f"  {call_text(unknown.call.name, unknown.arguments)}",
-        *([f"  {unknown.why}"] if unknown.why else []),
-    ]
-    head, *rest = map(visible, lines)
-    styled = click.style(head, fg="yellow", bold=True)
-    click.echo("\n".join([styled, *rest]), err=True, color=color_of(sys.stderr))
+        *([f"  {visible(unknown.why)}"] if unknown.why else []),
+    )
 
 
-def choices(*, repeatable: bool) -> str:
-    """What may be answered, as a prompt."""
-    retry = "retry (run it again), " if repeatable else ""
-    return f"  done RESULT (it happened), {retry}give up, later: "
+def say_choices(*, repeatable: bool) -> None:
+    """What may be answered, a line each."""
+    for word, meaning in _CHOICES.items():
+        if repeatable or word != "retry":
+            say(Line(f"  {word:<11}  {meaning}"))
+
+
+_CHOICES = {
+    "done RESULT": "it took effect, and this is its result",
+    "retry": "it did not: run it again",
+    "give up": "nobody knows: the model is told so",
+    "later": "leave the run as it is; so does Ctrl-C",
+}
+
+
+def is_later(said: str) -> bool:
+    """Is it not to be decided now?"""
+    return said.strip().lower() in ("", "l", "later")
+
+
+def say_no_answer(said: str) -> None:
+    """What was typed is none of the choices."""
+    say(Line(f"  That is no answer: “{shortened(one_line(said.strip()), 40)}”"))
 
 
 def answer_from(said: str, by: str, *, repeatable: bool) -> Answer | None:
@@ -66,16 +81,9 @@ def answer_from(said: str, by: str, *, repeatable: bool) -> Answer | None:
     return None
 
 
-async def _said(repeatable: bool) -> str:
-    """One line; the end of input means later, Ctrl-C stops the run."""
-    from prompt_toolkit import PromptSession
-    from prompt_toolkit.output import create_output
-
-    session: PromptSession[str] = PromptSession(output=create_output(stdout=sys.stderr))
-    forget_typed(session.input)
+async def _typed() -> str:
+    """One line; nothing at the end of input and on Ctrl-C: whoever leaves has decided nothing."""
     try:
-        return await session.prompt_async(choices(repeatable=repeatable), handle_sigint=False)
-    except EOFError:
+        return await typed_line(PROMPT)
+    except (EOFError, KeyboardInterrupt):
         return ""
-    except KeyboardInterrupt:
-        raise asyncio.CancelledError from None

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from glassloop.cli.safe_text import one_line, shortened, visible, width_of, wrapped
 from glassloop.cli.wording import in_terminal_words
-from glassloop.core.entries import Mend, ToolCall, ToolResult, Usage
+from glassloop.core.entries import Mend, ToolCall, ToolResult, Usage, User
 from glassloop.core.events import (
     Compacted,
     Event,
@@ -66,14 +66,16 @@ class Line:
 class Screen:
     """Turns the events of runs into lines for a terminal of `width` columns. Keeps only what a later line needs.
 
-    `wraps`: notices are broken into lines of that width; else each is one line, for a file or a pipe.
+    `wraps`: notices are broken into lines of that width; else each is one line, for a file or a pipe. `before`: the
+    rounds that a conversation had already, where they are counted on.
     """
 
     width: int = 80
     wraps: bool = True
+    before: int = 0
     _round: int = 0
     _purpose: str = "turn"
-    _usage: Usage = field(default_factory=Usage)
+    _asked: int = 0
     _calls: int = 0
     _running: set[str] = field(default_factory=set)
     _gave_up: list[Line] = field(default_factory=list)
@@ -96,7 +98,8 @@ class Screen:
         match event:
             case ModelStarted():
                 gave_up, self._gave_up = self._gave_up, []
-                self._round, self._purpose = event.round, event.purpose
+                self._round, self._purpose = event.round + self.before, event.purpose
+                self._asked += 1
                 return gave_up
             case ModelFinished():
                 return [self._after_reply(event)]
@@ -113,15 +116,13 @@ class Screen:
                 return self._after_tool(event)
             case Finished():
                 total = self._total(event.result)
-                self._usage, self._calls, self._running = Usage(), 0, set()
+                self._asked, self._calls, self._running, self._gave_up = 0, 0, set(), []
                 return total
         return event_lines(event)
 
     def _after_reply(self, event: ModelFinished) -> Line:
-        usage = event.reply.usage
-        self._usage += usage
         what = {"turn": f"round {self._round}", "final": "last answer", "summary": "summary"}[self._purpose]
-        facts = [f"{what}: {event.seconds:.1f} s", tokens_text(usage)]
+        facts = [f"{what}: {event.seconds:.1f} s", tokens_text(event.reply.usage)]
         return Line("· " + ", ".join(fact for fact in facts if fact), "quiet")
 
     def _after_tool(self, event: ToolFinished) -> list[Line]:
@@ -136,12 +137,27 @@ class Screen:
         lines = (
             [Line(f"! stopped: {_ENDS[result.stop_reason]}", "mend")] if result.stop_reason in _ENDS else []
         )
-        if result.rounds < 2 and not self._calls and not result.cost:
+        calls = calls_of(result, self._asked, self._calls)
+        if result.rounds < 2 and not calls and not result.cost:
             return lines
-        facts = [counted(result.rounds, "round"), counted(self._calls, "tool call"), tokens_text(self._usage)]
+        facts = [counted(result.rounds, "round"), counted(calls, "tool call"), tokens_text(result.usage)]
         facts += [f"${result.cost:.4f}"] if result.cost else []
         facts.append(f"{result.seconds:.1f} s")
         return [*lines, Line("· " + ", ".join(fact for fact in facts if fact), "quiet")]
+
+
+def calls_of(result: Any, asked: int, seen: int) -> int:
+    """The tool calls of a run: the `seen` ones, unless it had asked the model more often than it was seen to ask.
+
+    Then it was taken up again, and those from before stand below its task.
+    """
+    if result.rounds <= asked:
+        return seen
+    done = 0
+    for entry in result.entries:
+        is_task = isinstance(entry, User) and entry.kind == "task"
+        done = 0 if is_task else done + isinstance(entry, ToolResult)
+    return done
 
 
 def event_lines(event: Event) -> list[Line]:

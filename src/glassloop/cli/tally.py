@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from glassloop.cli.screen import Line
+from glassloop.cli.screen import Line, calls_of
 from glassloop.core.entries import Usage
-from glassloop.core.events import Event, ModelFinished, ToolFinished
+from glassloop.core.events import Event, ModelFinished, ModelStarted, ToolFinished
 from glassloop.handles import Result
 
 
@@ -25,6 +25,8 @@ class Tally:
     def saw(self, event: Event) -> Tally:
         """With what only events tell."""
         match event:
+            case ModelStarted():
+                return replace(self, rounds=self.rounds + 1)
             case ToolFinished():
                 return replace(self, calls=self.calls + 1)
             case ModelFinished(reply=reply) if reply.price is not None:
@@ -33,9 +35,8 @@ class Tally:
 
     def ended(self, result: Result[str]) -> Tally:
         """With what the result tells."""
-        return replace(
-            self, rounds=result.rounds, usage=result.usage, cost=result.cost, seconds=result.seconds
-        )
+        calls = calls_of(result, self.rounds, self.calls)
+        return Tally(result.rounds, calls, result.usage, result.cost, self.by_table, result.seconds)
 
     def plus(self, other: Tally) -> Tally:
         """Both together."""

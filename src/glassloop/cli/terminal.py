@@ -34,9 +34,14 @@ def is_confirmed(question: str) -> bool:
 
     Raises `click.Abort` on Ctrl-C and at the end of the input.
     """
+    return typed(f"{question} [y/N]: ").strip().lower() in ("y", "yes")
+
+
+def typed(prompt: str) -> str:
+    """What a person types behind a prompt. Raises `click.Abort` on Ctrl-C and at the end of the input."""
     try:
-        said = click.prompt(f"{question} [y/N]", default="", show_default=False, err=True)
+        said: str = click.prompt(prompt, default="", show_default=False, prompt_suffix="", err=True)
     except click.Abort:
-        click.echo(err=True)
+        click.echo(err=True)  # what follows begins on a line of its own
         raise
-    return said.strip().lower() in ("y", "yes")
+    return said

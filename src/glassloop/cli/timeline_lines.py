@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from glassloop.cli.safe_text import one_line, shortened, visible
 from glassloop.cli.screen import Line, call_text, counted, mend_line, result_lines, tokens_text
+from glassloop.core import summary
 from glassloop.core.entries import Note, Reply, Summary, System, ToolResult, User
 from glassloop.core.journal import Cancelled, ModelFailed
 from glassloop.core.resolving import Resolution
@@ -16,13 +17,14 @@ from glassloop.sessions.timeline import RunInfo, Step, Timeline
 from glassloop.sessions.wire_log import Exchange
 
 _WHO = {"task": "you", "steer": "you, meanwhile", "follow_up": "you, then", "example": "example"}
-_CLOCKS_DIFFER = 2
-"""Milliseconds by which the end of an exchange may seem to lie after the reply that it brought."""
+_CALLS = ("reply", "summary", "model_failed")
+"""What a model call leads to."""
 
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """One model call and what came of it. `number` counts over all runs; `number` 0 is what came before it.
+    """One model call and what came of it. `number` counts the replies of all runs; a call that brought none has the
+    number of the one that was wanted. `number` 0 is what came before it, or a summary.
 
     `exchanges`: the requests that were sent for it, those that were retried included.
     """
@@ -33,10 +35,10 @@ class Round:
     exchanges: tuple[Exchange, ...] = ()
 
     @property
-    def reply(self) -> Reply | None:
+    def said(self) -> Reply | Summary | None:
         """What the model said; None where it gave no answer."""
         value = self.steps[0].record.value if self.steps else None
-        return value if isinstance(value, Reply) else None
+        return value if isinstance(value, Reply | Summary) else None
 
 
 def rounds_of(timeline: Timeline, exchanges: Sequence[Exchange]) -> list[Round]:
@@ -46,23 +48,34 @@ def rounds_of(timeline: Timeline, exchanges: Sequence[Exchange]) -> list[Round]:
     for run in timeline.runs:
         left = [one for one in exchanges if one.run_id == run.run_id]
         for steps in _split([step for step in timeline.steps if step.run_id == run.run_id]):
-            if steps[0].kind != "reply":
+            kind, seq = steps[0].kind, steps[0].record.seq
+            if kind not in _CALLS:
                 rounds.append(Round(0, run, tuple(steps)))
                 continue
-            number += 1
-            own = [one for one in left if one.ended_ms <= steps[0].at_ms + _CLOCKS_DIFFER]
-            left = left[len(own) :]
-            rounds.append(Round(number, run, tuple(steps), tuple(own)))
+            number += kind == "reply"
+            own = tuple(one for one in left if one.after < seq)
+            left = [one for one in left if one.after >= seq]
+            rounds.append(Round(_number_of(steps[0], number), run, tuple(steps), own))
         if left:  # the last of these brought no reply
             rounds.append(Round(number + 1, run, (), tuple(left)))
     return rounds
 
 
+def _number_of(step: Step, replies: int) -> int:
+    """The number of the round that this begins, with so many replies up to here."""
+    match step.record.value:
+        case Summary() | ModelFailed(kind=summary.SUMMARY_FAILED):
+            return 0
+        case ModelFailed():
+            return replies + 1
+    return replies
+
+
 def _split(steps: Sequence[Step]) -> Iterator[list[Step]]:
-    """Before each reply, and before each message of the user that follows a round."""
+    """Before what each model call led to, and before each message of the user that follows a round."""
     part: list[Step] = []
     for step in steps:
-        if part and step.kind in ("reply", "user", "model_failed"):
+        if part and step.kind in (*_CALLS, "user"):
             yield part
             part = []
         part.append(step)
@@ -93,21 +106,20 @@ def run_line(run: RunInfo) -> Line:
 
 def round_lines(one: Round, width: int, *, whole: bool = False) -> list[Line]:
     """The lines of a round. `whole`: nothing is cut short."""
-    lines = [_round_line(one)] if one.number else []
+    lines = [_round_line(one)] if one.number or one.steps[0].kind in _CALLS else []
     for step in one.steps:
         lines += _step_lines(step, width, whole=whole)
     return lines
 
 
 def _round_line(one: Round) -> Line:
-    reply = one.reply
-    facts = [f"{one.steps[0].took:.1f} s", tokens_text(reply.usage)] if reply else ["no reply"]
-    if reply and reply.usage.cached_tokens:
-        facts.append(f"{reply.usage.cached_tokens:,} cached")
-    if reply and (cost := one.steps[0].record.cost):
+    said = one.said
+    facts = [f"{one.steps[0].took:.1f} s", tokens_text(said.usage)] if said else ["no reply"]
+    if said and (cost := one.steps[0].record.cost):
         facts.append(f"${cost:.4f}")
     facts += [counted(len(one.exchanges), "request")] if len(one.exchanges) > 1 else []
-    return Line(f"· round {one.number}: " + ", ".join(fact for fact in facts if fact), "quiet")
+    what = f"round {one.number}" if one.number else "summary"
+    return Line(f"· {what}: " + ", ".join(fact for fact in facts if fact), "quiet")
 
 
 def _step_lines(step: Step, width: int, *, whole: bool) -> list[Line]:
@@ -136,7 +148,7 @@ def _step_lines(step: Step, width: int, *, whole: bool) -> list[Line]:
         case Note(text=text) | Summary(text=text):
             return [Line(f"✎ told the model: {visible(text) if whole else one_line(text)}", "quiet")]
         case ModelFailed(message=message):
-            return [Line(f"✗ no reply: {one_line(message)}", "bad")]
+            return [Line(f"✗ {one_line(message)}", "bad")]
         case Cancelled(reason=reason):
             return [Line(f"! cancelled: {one_line(reason)}", "mend")]
     return []

@@ -18,7 +18,7 @@ from glassloop.config import Config, allowed
 from glassloop.folders import config_folder
 
 if TYPE_CHECKING:
-    from glassloop.run import Approve
+    from glassloop.hands import Approve
     from glassloop.tools.approval import Policy
     from glassloop.tools.tool import Tool
     from glassloop.tools.toolbox import Toolbox

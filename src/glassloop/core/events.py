@@ -28,11 +28,15 @@ class RunStarted:
 
 @dataclass(frozen=True, slots=True)
 class ModelStarted:
-    """A request is about to be sent. `round` counts from 1."""
+    """A request is about to be sent. `round` counts from 1.
+
+    `attempt`: 2 where a process that is gone may have sent it before, and what it answered is lost.
+    """
 
     seq: int
     round: int
     purpose: Purpose = "turn"
+    attempt: int = 1
 
 
 @dataclass(frozen=True, slots=True)

@@ -76,8 +76,7 @@ class Loop:
         window: Window | None = None,
         size: int | None = None,
     ) -> None:
-        self._spent = Spent()
-        self._seconds = 0.0
+        self._spent, self._seconds = Spent(), 0.0
         self._context = Context(history, window or Window(), size)
         self._limits = limits or Limits()
         self._accept = accept
@@ -101,7 +100,6 @@ class Loop:
 
     @property
     def spent(self) -> Spent:
-        """What the run has used so far."""
         return self._spent.after(self._seconds)
 
     def next(self) -> Step:
@@ -128,10 +126,8 @@ class Loop:
                 self._on_failure(failed, record.cost)
             case Cancelled():
                 self._step = Finish(self._seq, "cancelled", self._last_text())
-            case Note():
-                pass  # the loop made it itself, from the records before it
-            case Resolution():
-                pass  # what is due stays due; the driver heeds it when it does that
+            case Note() | Resolution():
+                pass  # a note the loop made itself; a resolution the driver heeds when it does what stays due
 
     # ── steps ────────────────────────────────────────────────────────────
 

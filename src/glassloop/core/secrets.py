@@ -45,7 +45,7 @@ def mask(text: str, secrets: Iterable[str] = ()) -> str:
         text = _RUN.sub(lambda run: _SHAPES.sub(MASK, run.group()), text)
     if "earer " in text:
         text = _BEARER.sub(MASK, text)
-    return _URL_PASSWORD.sub(rf"://\1:{MASK}@", text)
+    return _URL_PASSWORD.sub(rf"://\1:{MASK}@", text) if "://" in text else text
 
 
 def _may_hold_a_key(text: str) -> bool:

@@ -14,8 +14,8 @@ from glassloop.core.tools import ToolSpec
 from glassloop.models.answer import Answer
 from glassloop.models.http import Client
 from glassloop.models.urls import may_follow
-from glassloop.wire.rejection import request_id_of
 from glassloop.wire.reply import Failure, read_body
+from glassloop.wire.request_ids import request_id_of
 from glassloop.wire.stream import StreamReader
 
 _REDIRECTS = frozenset((301, 302, 303, 307, 308))

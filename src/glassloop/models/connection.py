@@ -135,7 +135,8 @@ class Connection(asyncio.Protocol):
     @property
     def reusable(self) -> bool:
         """Whether another request may be sent after this answer."""
-        return self.at_end and not self._stray and self.open and self._keeps_alive
+        ended = self.complete and not self._pieces and not self._stray
+        return ended and self._keeps_alive and self.open
 
     def fail(self, error: Exception) -> None:
         """Break off: whoever waits, or waits next, is raised this."""
@@ -156,8 +157,11 @@ class Connection(asyncio.Protocol):
         if found is None:
             return
         due, words = found
-        if self._loop.time() < due:
+        now = self._loop.time()
+        if now < due:
             self.arm(due)
+        elif self._waiter is None or self._waiter.done():
+            self.arm(now)  # what is waited for has come, but a busy loop has not let its reader know yet
         else:
             self.fail(StreamStalled(words))
 

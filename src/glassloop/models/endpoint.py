@@ -34,8 +34,8 @@ from glassloop.models.urls import (
     root_url,
 )
 from glassloop.models.window import listed_models, model_id, running_window
+from glassloop.wire.judgement import Raise
 from glassloop.wire.profile import Profile
-from glassloop.wire.rejection import Raise, Sent, judge
 from glassloop.wire.request import Encoder
 
 _UNVERIFIED = (
@@ -284,6 +284,8 @@ class Endpoint:
             payload = None
         if answer.status < 400 and payload is not None:
             return payload
+        from glassloop.wire.rejection import Sent, judge
+
         verdict = judge(answer.status, answer.headers, payload, text, Sent(), now=time.time())
         error = (
             verdict.error if isinstance(verdict, Raise) else EndpointError("The endpoint did not answer this")

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 from glassloop.core.entries import JSON
 from glassloop.core.events import Learned
 from glassloop.models.profiles import Learnt, Lesson, lesson
+from glassloop.wire.judgement import Adapt
 from glassloop.wire.profile import Profile
-from glassloop.wire.rejection import Adapt
 from glassloop.wire.request import Encoder
 
 if TYPE_CHECKING:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Container
+from collections.abc import Callable, Iterable
 from contextlib import aclosing
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 
-from glassloop.core.entries import Mend, Reply
+from glassloop.core.entries import Entry, Mend, Reply
 from glassloop.core.errors import EmptyReply
 from glassloop.core.events import Delta, Event, Mended, ModelFinished, ReasoningDelta, TextDelta, still_shown
 from glassloop.core.recording import Recorder
@@ -15,49 +15,54 @@ from glassloop.models.model import Model, ModelRequest
 from glassloop.wire.names import with_unique_ids
 
 
-async def listen(
-    model: Model,
-    request: ModelRequest,
-    recorder: Recorder,
-    *,
-    seq: int,
-    said_before: int,
-    used_ids: Container[str],
-    emit: Callable[[Event], None],
-    mended: Callable[[Mend], None],
-) -> Reply:
-    """The reply; `emit` gets the events on the way, `mended` what was mended besides it. Raises `EndpointError`.
+@dataclass(slots=True)
+class Listener:
+    """Asks a model for a run: `emit` gets the events on the way, `mended` what was mended besides the reply.
 
-    `said_before`: how many entries the conversation has, with what is not sent any more; `used_ids`: of all calls in
-    it. Some servers count the calls that they see: an id that was there before is replaced, for all of it may be sent
-    again.
-
-    The words of a summary are no answer: nobody is shown them as they come.
+    `used_ids`: of all calls in the conversation, what is not sent any more included. Some servers count the calls
+    that they see: an id that was there before is replaced, for all of it may be sent again.
     """
-    aside = request.purpose == "summary"
-    began = _now()
-    shown = False
-    async with aclosing(model.stream(request, recorder)) as said:
-        async for one in said:
-            if isinstance(one, Reply):
-                one = _with_new_ids(one, said_before, used_ids)
-                if not shown and not aside:
-                    _show_whole(one, emit)
-                for mend in one.mends:
-                    emit(Mended(mend))
-                emit(ModelFinished(seq, one, _now() - began))
-                return one
-            if isinstance(one, Mend):
-                mended(one)
-            elif not (aside and isinstance(one, Delta)):
-                shown = still_shown(one, shown)
-                emit(one)
-    raise EmptyReply(f"{model.name} ended without a reply: its stream() must say one last")
 
+    model: Model
+    recorder: Recorder
+    emit: Callable[[Event], None]
+    mended: Callable[[Mend], None]
+    used_ids: set[str] = field(default_factory=set)
 
-def _with_new_ids(reply: Reply, said_before: int, used: Container[str]) -> Reply:
-    calls = with_unique_ids(reply.tool_calls, said_before, used)
-    return reply if calls == reply.tool_calls else replace(reply, tool_calls=calls)
+    def knows(self, said: Iterable[Entry]) -> None:
+        """So much was said before this run."""
+        replies = (entry for entry in said if isinstance(entry, Reply))
+        self.used_ids.update(call.id for reply in replies for call in reply.tool_calls)
+
+    async def listen(self, request: ModelRequest, seq: int, said_before: int) -> Reply:
+        """The reply, after so many entries. Raises `EndpointError`.
+
+        The words of a summary are no answer: nobody is shown them as they come.
+        """
+        aside = request.purpose == "summary"
+        began = _now()
+        shown = False
+        async with aclosing(self.model.stream(request, self.recorder)) as said:
+            async for one in said:
+                if isinstance(one, Reply):
+                    one = self._with_new_ids(one, said_before)
+                    if not shown and not aside:
+                        _show_whole(one, self.emit)
+                    for mend in one.mends:
+                        self.emit(Mended(mend))
+                    self.emit(ModelFinished(seq, one, _now() - began))
+                    return one
+                if isinstance(one, Mend):
+                    self.mended(one)
+                elif not (aside and isinstance(one, Delta)):
+                    shown = still_shown(one, shown)
+                    self.emit(one)
+        raise EmptyReply(f"{self.model.name} ended without a reply: its stream() must say one last")
+
+    def _with_new_ids(self, reply: Reply, said_before: int) -> Reply:
+        calls = with_unique_ids(reply.tool_calls, said_before, self.used_ids)
+        self.used_ids.update([call.id for call in calls])
+        return reply if calls == reply.tool_calls else replace(reply, tool_calls=calls)
 
 
 def _show_whole(reply: Reply, emit: Callable[[Event], None]) -> None:

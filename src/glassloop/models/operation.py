@@ -38,8 +38,8 @@ from glassloop.models.patience import Patience
 from glassloop.models.profiles import Learnt, lesson
 from glassloop.models.window import context_window
 from glassloop.wire.calls import withheld
+from glassloop.wire.judgement import Adapt, Judgement, Overflow, Raise, Retry, Salvage
 from glassloop.wire.names import with_unique_ids
-from glassloop.wire.rejection import Adapt, Judgement, Overflow, Raise, Retry, Salvage, Sent, judge
 from glassloop.wire.request import Encoder
 from glassloop.wire.textcalls import find_calls
 
@@ -234,6 +234,9 @@ class _Operation:
         failure = refused.failure
         if failure.reason == "error_finish":
             return Retry(None, "the model's turn ended in an error")
+        # Here: its tables of words take half the time of a cold start, and most runs are never refused.
+        from glassloop.wire.rejection import Sent, judge
+
         sent = Sent.of(self._question.body, self._encoder.profile, self._learning.tried)
         return judge(refused.status, refused.headers, failure.payload, failure.text, sent, now=time.time())
 

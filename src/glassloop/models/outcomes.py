@@ -18,7 +18,7 @@ from glassloop.core.errors import (
 from glassloop.models.attempt import Refused
 from glassloop.wire.calls import CUT_OFF
 from glassloop.wire.completion import FailureReason
-from glassloop.wire.rejection import Judgement, Raise, Retry
+from glassloop.wire.judgement import Judgement, Raise, Retry
 
 _POSSIBLE_NAME = re.compile(r"[^\W\d][\w.:/-]*")
 """What a tool could be called."""

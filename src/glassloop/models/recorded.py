@@ -16,6 +16,7 @@ from typing import Any
 
 from glassloop.core.entries import JSON
 from glassloop.core.errors import SessionError
+from glassloop.core.heard import heard
 from glassloop.core.jsonlines import objects_in
 from glassloop.core.setup import EndpointSetup
 from glassloop.wire.compact import encoded
@@ -102,16 +103,36 @@ def _from_events(objects: Iterator[tuple[int, Mapping[str, Any]]]) -> Iterator[R
             raise SessionError(f"line {number} of the recording cannot be read: {error}") from error
 
 
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """An exchange in its run; see `core/heard.py`."""
+
+    after: int
+    epoch: int
+    exchange: Recorded
+
+
+_ENDS = frozenset({"reply", "summary", "model_failed", "cancelled"})
+"""The types of entry that end a model call."""
+
+
 def _from_export(objects: Iterator[tuple[int, Mapping[str, Any]]]) -> Iterator[Recorded]:
     endpoint: EndpointSetup | None = None
+    asked: dict[str, list[_Asked]] = {}
+    ends: dict[str, list[int]] = {}
     for number, line in objects:
-        if "exchange" not in line:
-            continue
         try:
-            endpoint = EndpointSetup.from_json(line["endpoint"]) if line.get("endpoint") else endpoint
-            yield _exchange(line, endpoint)
+            match line:
+                case {"entry": kind, "run": str(run), "seq": int(seq)} if kind in _ENDS and seq >= 1:
+                    ends.setdefault(run, []).append(seq)
+                case {"exchange": _, "run": str(run)}:
+                    endpoint = EndpointSetup.from_json(line["endpoint"]) if line.get("endpoint") else endpoint
+                    one = _Asked(int(line["after"]), int(line["epoch"]), _exchange(line, endpoint))
+                    asked.setdefault(run, []).append(one)
         except _BAD_LINE as error:
             raise SessionError(f"line {number} of the recording cannot be read: {error}") from error
+    for run, exchanges in asked.items():
+        yield from (one.exchange for one in heard(exchanges, ends.get(run, ())))
 
 
 def _exchange(line: Mapping[str, Any], endpoint: EndpointSetup | None) -> Recorded:

@@ -6,6 +6,7 @@ import asyncio
 import sqlite3
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -30,7 +31,7 @@ from glassloop.sessions.claiming import Claimed, Terms
 from glassloop.sessions.codec import Encoded
 from glassloop.sessions.owner import Owner
 from glassloop.sessions.wire_log import WireLog
-from glassloop.sessions.writer import Writer, writer_for
+from glassloop.sessions.writer import Writer, WriterClosed, writer_for
 
 T = TypeVar("T")
 
@@ -90,7 +91,7 @@ class SqliteJournal:
         owner = owners.new_claim()
         claiming_it = self._submit(partial(_claim, start=start, owner=owner, terms=self._terms))
         try:
-            claimed = await _done(claiming_it)
+            claimed = await asyncio.wrap_future(claiming_it)
             opened = await asyncio.to_thread(self._read, claimed)
         except BaseException:
             owners.release(owner)
@@ -126,8 +127,8 @@ class SqliteJournal:
 
     def wire_log(self, run_id: str) -> WireLog:
         """A recorder that keeps a run's exchanges beside it. The run must be open here."""
-        self._claim(run_id)
-        return WireLog(partial(self._submit, urgent=False), run_id, self._secrets)
+        epoch = self._claim(run_id).claimed.epoch
+        return WireLog(partial(self._submit, urgent=False), run_id, self._secrets, epoch)
 
     def close(self) -> None:
         """Wait until all is written, and end the thread that writes; the next write begins another one.
@@ -140,9 +141,12 @@ class SqliteJournal:
     # ── how ──────────────────────────────────────────────────────────────
 
     def _submit(self, work: Callable[[sqlite3.Connection], T], *, urgent: bool = True) -> Future[T]:
-        if self._writer is None or not self._writer.works:
-            self._writer = writer_for(self.path)
-        return self._writer.submit(work, urgent=urgent)
+        for _ in range(2):  # again where another user of the file closes its writer at this very moment
+            if self._writer is None or not self._writer.works:
+                self._writer = writer_for(self.path)
+            with suppress(WriterClosed):
+                return self._writer.submit(work, urgent=urgent)
+        raise SessionError(f"{self.path} was closed again and again while it was written to")
 
     def _without_secrets(self, end: RunEnd) -> RunEnd:
         secrets = tuple(self._secrets())
@@ -183,7 +187,7 @@ class SqliteJournal:
         future = self._submit(checked, urgent=urgent)
         future.add_done_callback(claim.note)
         if urgent:
-            await _done(future)
+            await asyncio.wrap_future(future)  # if the waiting is cancelled, the write still happens
 
     def _read(self, claimed: Claimed) -> Opened:
         with database.opened(self.path) as connection:
@@ -208,12 +212,3 @@ def _claim(connection: sqlite3.Connection, start: RunStart, owner: Owner, terms:
     approvals.take_answers(connection, claimed)
     masked_calls.close(connection, claimed)
     return claimed
-
-
-async def _done(future: Future[T]) -> T:
-    """The outcome. If the waiting is cancelled, the write still happens."""
-    loop = asyncio.get_running_loop()
-    done = asyncio.Event()
-    future.add_done_callback(lambda _: loop.is_closed() or loop.call_soon_threadsafe(done.set))
-    await done.wait()
-    return future.result()

@@ -101,6 +101,8 @@ def _exchange(one: wire_log.Exchange, secrets: tuple[str, ...], *, new_endpoint:
         "error": one.error,
         "started_ms": one.started_ms,
         "ended_ms": one.ended_ms,
+        "after": one.after,
+        "epoch": one.epoch,
     }
 
 
@@ -172,7 +174,7 @@ def _whole(value: Any) -> int:
 
 def _place(value: Any) -> int:
     if not isinstance(value, int) or abs(value) > _FURTHEST:
-        raise ValueError(f"seq is a whole number, not {value!r:.40}")
+        raise ValueError(f"a place in a run is a whole number, not {value!r:.40}")
     return value
 
 
@@ -229,6 +231,8 @@ def _exchange_of(one: Mapping[str, Any], run_id: str, secrets: tuple[str, ...]) 
         _whole(one["started_ms"]),
         _whole(one["ended_ms"]),
         setups.checked_endpoint_text(one["endpoint"], secrets) if one.get("endpoint") else "",
+        _place(one["after"]),
+        _place(one["epoch"]),
     )
 
 

@@ -6,6 +6,7 @@ import os
 import stat
 import sys
 from contextlib import suppress
+from functools import lru_cache
 from pathlib import Path
 
 from glassloop.core.errors import SessionError
@@ -33,7 +34,7 @@ def prepare(path: Path) -> None:
         refuse_network(path)
         _make_file(path)
         for beside in _BESIDE:
-            check(path.with_name(path.name + beside))
+            check(f"{path}{beside}")
     except OSError as error:
         raise SessionError(
             f"{path}: sessions cannot be kept here: {error.strerror}. "
@@ -69,12 +70,11 @@ def _sync(folder: Path) -> None:
             os.close(descriptor)
 
 
-def check(path: Path) -> None:
+def check(path: Path | str) -> None:
     """Refuse what is no private regular file. Nothing there is fine. Raises `SessionError`, `OSError`."""
-    found = None
-    with suppress(FileNotFoundError):
-        found = path.lstat()
-    if found is None:
+    try:
+        found = os.lstat(path)
+    except FileNotFoundError:
         return
     if not stat.S_ISREG(found.st_mode):
         what = "a symbolic link" if stat.S_ISLNK(found.st_mode) else "not a regular file"
@@ -95,13 +95,19 @@ def refuse_network(path: Path) -> None:
     if sys.platform != "linux":
         return
     with suppress(OSError):
-        mounts = Path("/proc/self/mounts").read_text(encoding="utf-8", errors="surrogateescape")
-        kind = filesystem(path.parent.resolve(), mounts)
+        kind = _mounted_at(path.parent, os.stat(path.parent).st_dev)
         if kind in _NETWORK:
             raise SessionError(
                 f"{path} is on a network file system ({kind}), where SQLite cannot keep sessions safe: "
                 "name a file on a local disk"
             )
+
+
+@lru_cache(maxsize=64)
+def _mounted_at(folder: Path, device: int) -> str:
+    """Another `device` at the same place is another file system: then the table has to be read again."""
+    mounts = Path("/proc/self/mounts").read_text(encoding="utf-8", errors="surrogateescape")
+    return filesystem(folder.resolve(), mounts)
 
 
 def filesystem(folder: Path, mounts: str) -> str:

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
 
 from glassloop.core.entries import Entry, Reply, Summary
 from glassloop.core.errors import SessionError
+from glassloop.core.heard import heard
 from glassloop.core.journal import Cancelled, ModelFailed, Record
 from glassloop.core.setup import AgentSetup
 from glassloop.sessions import branch, database, listing, setups, wire_log
-from glassloop.sessions.branch import Stored
 from glassloop.sessions.wire_log import Exchange
 
 _OLDER = "session {} was recorded by a Glassloop that did not keep how a run was set up: it can be shown, not replayed"
@@ -20,6 +19,8 @@ _NO_WIRE = (
     "nothing that went over the wire is kept of session {}, so it cannot be replayed. "
     "If it came from a file: it is in an export only with --wire"
 )
+_ENDS = (Reply, Summary, ModelFailed, Cancelled)
+"""How a model call ends."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,8 +61,10 @@ def recorded_runs(path: Path, session_id: str) -> list[RecordedRun]:
                 raise SessionError(_OLDER.format(session_id))
             records = tuple(one.record for one in own)
             every = wire_log.exchanges(connection, run_id)
-            exchanges = tuple(one for one in every if one.started_ms <= _last_answer(own))
-            if last > own[-1].entry_id or len(exchanges) < len(every):
+            ends = [one.seq for one in records if one.seq >= 1 and isinstance(one.value, _ENDS)]
+            exchanges = tuple(heard(every, ends))
+            unheard = any(one.after >= max(ends, default=0) for one in every)
+            if last > own[-1].entry_id or unheard:
                 # A fork or a rewind went on from within it, or it was killed while a model answered.
                 reason, text, error = "", "", ""
             runs.append(
@@ -71,9 +74,3 @@ def recorded_runs(path: Path, session_id: str) -> list[RecordedRun]:
     if not any(run.exchanges for run in runs):
         raise SessionError(_NO_WIRE.format(session_id))
     return runs
-
-
-def _last_answer(stored: Sequence[Stored]) -> int:
-    """When the last model call of these ended, however it did."""
-    ended = (Reply, Summary, ModelFailed, Cancelled)
-    return max((one.at_ms for one in stored if isinstance(one.record.value, ended)), default=0)

@@ -94,7 +94,21 @@ _SECOND: Sequence[str] = (
     "ALTER TABLE exchange ADD COLUMN endpoint TEXT",
 )
 
-MIGRATIONS: Sequence[Sequence[str]] = (_FIRST, _SECOND)
+_THIRD: Sequence[str] = (
+    # Which model call an exchange belongs to (`core/heard.py`). Of older ones the clock tells; and each process that
+    # took a run up began its log anew.
+    "ALTER TABLE exchange ADD COLUMN after_seq INTEGER NOT NULL DEFAULT 0",
+    "ALTER TABLE exchange ADD COLUMN epoch INTEGER NOT NULL DEFAULT 0",
+    """
+    UPDATE exchange SET
+      after_seq = coalesce((SELECT max(seq) FROM entry
+        WHERE entry.run_id = exchange.run_id AND entry.at_ms < exchange.started_ms), 0),
+      epoch = (SELECT count(*) FROM exchange AS earlier
+        WHERE earlier.run_id = exchange.run_id AND earlier.n <= exchange.n AND earlier.base IS NULL)
+    """,
+)
+
+MIGRATIONS: Sequence[Sequence[str]] = (_FIRST, _SECOND, _THIRD)
 """Step n leads from version n to n + 1. Released steps never change; what is new is a further step.
 
 A step may add tables and columns. It renames nothing: how SQLite rewrites a renamed table's statement depends

@@ -26,7 +26,8 @@ Submit = Callable[[Callable[[sqlite3.Connection], None]], "Future[None]"]
 class Exchange:
     """One request and its answer. `chunks`: milliseconds since the request, and how many bytes arrived then.
 
-    `endpoint`: how it was set up, as JSON text; "" where an older Glassloop did not keep that.
+    `endpoint`: how it was set up, as JSON text; "" where an older Glassloop did not keep that. `after`, `epoch`: to
+    which model call it belongs, see `core/heard.py`.
     """
 
     run_id: str
@@ -43,6 +44,8 @@ class Exchange:
     started_ms: int
     ended_ms: int
     endpoint: str = ""
+    after: int = 0
+    epoch: int = 0
 
 
 @dataclass(slots=True)
@@ -67,13 +70,17 @@ class _Open:
 
 
 class WireLog:
-    """The log of one run. It never raises: what kept it from writing is in `failure`, and the run goes on.
+    """The log of one run, by the process of this `epoch`. It never raises: what kept it from writing is in `failure`,
+    and the run goes on.
 
     Nobody waits for it: an exchange is written together with the journal's next commit.
     """
 
-    def __init__(self, submit: Submit, run_id: str, secrets: Callable[[], Iterable[str]] = tuple) -> None:
+    def __init__(
+        self, submit: Submit, run_id: str, secrets: Callable[[], Iterable[str]] = tuple, epoch: int = 0
+    ) -> None:
         self.run_id = run_id
+        self.epoch = epoch
         self.failure: BaseException | None = None
         self._submit = submit
         self._secrets = secrets
@@ -169,9 +176,17 @@ class WireLog:
                 exchange.started_ms,
                 ended_ms,
                 setups.endpoint_text(exchange.endpoint, secrets) if exchange.endpoint and not known else "",
+                _latest(connection, self.run_id),
+                self.epoch,
             ),
             before.stored if before else None,
         )
+
+
+def _latest(connection: sqlite3.Connection, run_id: str) -> int:
+    """The highest number that the run has written down; what the model said with this exchange comes after it."""
+    (seq,) = connection.execute("SELECT max(seq) FROM entry WHERE run_id = ?", (run_id,)).fetchone()
+    return max(0, seq or 0)
 
 
 def fitting(chunks: Sequence[tuple[int, int]], before: bytes, masked: bytes) -> tuple[tuple[int, int], ...]:
@@ -191,8 +206,8 @@ def insert(
     ).fetchone()
     connection.execute(
         "INSERT INTO exchange(run_id, n, method, url, request_headers, base, shared, request, status, "
-        "response_headers, response, chunks, error, started_ms, ended_ms, endpoint) "
-        "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        "response_headers, response, chunks, error, started_ms, ended_ms, endpoint, after_seq, epoch) "
+        "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (
             one.run_id,
             n,
@@ -210,6 +225,8 @@ def insert(
             one.started_ms,
             one.ended_ms,
             one.endpoint or None,
+            one.after,
+            one.epoch,
         ),
     )
     return n, one.request
@@ -231,23 +248,22 @@ def exchanges(connection: sqlite3.Connection, run_id: str) -> list[Exchange]:
     """All exchanges of a run, in order. Raises `SessionError` for a row that is damaged."""
     rows = connection.execute(
         "SELECT n, method, url, request_headers, base, shared, request, status, response_headers, response, "
-        "chunks, error, started_ms, ended_ms, endpoint FROM exchange WHERE run_id = ? ORDER BY n",
+        "chunks, error, started_ms, ended_ms, endpoint, after_seq, epoch FROM exchange WHERE run_id = ? ORDER BY n",
         (run_id,),
     )
     found: list[Exchange] = []
     requests: dict[int | None, bytes] = {None: b""}
     endpoint = ""
     for row in rows:
-        n, method, url, sent, base, shared, new, status, got, response, chunks, error, began, ended, setup = (
-            row
-        )
+        n, method, url, sent, base, shared, new, status, got, response, chunks, *rest = row
+        error, began, ended, setup, after, epoch = rest
         try:
             requests[n] = requests[base][:shared] + new
             head = (_headers(sent), requests[n], status, _headers(got), response, _chunks(chunks))
         except (KeyError, ValueError, TypeError, RecursionError) as damage:
             raise SessionError(f"exchange {n} of run {run_id} is damaged: {damage}", "damaged") from damage
         endpoint = setup or endpoint
-        found.append(Exchange(run_id, n, method, url, *head, error, began, ended, endpoint))
+        found.append(Exchange(run_id, n, method, url, *head, error, began, ended, endpoint, after, epoch))
     return found
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import queue
 import sqlite3
@@ -26,53 +27,79 @@ LINGER_SECONDS = 0.02
 _STOP_SECONDS = 10.0
 
 
+class WriterClosed(Exception):
+    """Nobody would do the work: get another writer."""
+
+
 @dataclass(frozen=True, slots=True)
 class _Job(Generic[T]):
     work: Callable[[sqlite3.Connection], T]
-    urgent: bool
     future: Future[T] = field(default_factory=Future)
 
 
 @dataclass(slots=True)
 class _Inbox:
-    """Work on its way to the thread. What nobody waits for is collected here, so that it wakes the thread only once."""
+    """Work on its way to the thread. To wake a thread costs more than a row, so what nobody waits for goes along with
+    what is waited for, or when it has lingered.
+    """
 
+    closed: bool = False
     _ready: queue.SimpleQueue[list[_Job[Any]] | None] = field(default_factory=queue.SimpleQueue)
     _patient: list[_Job[Any]] = field(default_factory=list)
-    _lock: threading.Lock = field(default_factory=threading.Lock)
+    _due: float = 0.0
+    # The garbage collector may close it in the middle of anything that its holder does.
+    _lock: threading.RLock = field(default_factory=threading.RLock)
 
-    def put(self, job: _Job[Any]) -> None:
+    def put(self, job: _Job[Any], *, urgent: bool) -> bool:
+        """False if it is closed: nobody would do it."""
         with self._lock:
+            if self.closed:
+                return False
             self._patient.append(job)
-            if job.urgent:
-                self._ready.put(self._patient)
-                self._patient = []
-            elif len(self._patient) == 1:
-                self._ready.put([])  # from now on the thread knows that something waits
+            if urgent or not self._is_fetched_soon():
+                self._hand_over()
+        return True
 
     def close(self) -> None:
-        self._ready.put(None)
+        with self._lock:
+            self.closed = True
+            self._hand_over()
+            self._ready.put(None)
 
     def next_batch(self) -> tuple[list[_Job[Any]], bool]:
-        """All that is queued. What is not urgent waits a little for company. False at the end: there is no more."""
+        """All that is ready, once there is something. False at the end: there is no more."""
         batch: list[_Job[Any]] = []
-        wait: float | None = None
-        deadline = float("inf")
-        while True:
-            try:
-                jobs = self._ready.get_nowait() if wait == 0 else self._ready.get(timeout=wait)
-            except queue.Empty:
-                return batch or self._take_patient(), True
+        while not batch or not self._ready.empty():
+            jobs = self._ready.get()
             if jobs is None:
-                return [*batch, *self._take_patient()], False
+                return batch, False
             batch += jobs
-            deadline = min(deadline, time.monotonic() + LINGER_SECONDS)
-            wait = 0 if batch else max(0.0, deadline - time.monotonic())
+        return batch, True
 
-    def _take_patient(self) -> list[_Job[Any]]:
+    def _hand_over(self) -> None:
+        fresh: list[_Job[Any]] = []
+        jobs, self._patient = self._patient, fresh
+        if jobs:
+            self._ready.put(jobs)
+
+    def _is_fetched_soon(self) -> bool:
+        """Have the event loop come back for it, once for all that comes until then. False where none runs.
+
+        A loop that ends before leaves it to the next write, or to the closing.
+        """
+        now = time.monotonic()
+        if now < self._due:
+            return True
+        try:
+            asyncio.get_running_loop().call_later(LINGER_SECONDS, self._fetch)
+        except RuntimeError:
+            return False
+        self._due = now + LINGER_SECONDS
+        return True
+
+    def _fetch(self) -> None:
         with self._lock:
-            patient, self._patient = self._patient, []
-        return patient
+            self._hand_over()
 
 
 class Writer:
@@ -86,25 +113,24 @@ class Writer:
             target=_work, args=(path, self._inbox), name=f"glassloop {path.name}", daemon=True
         )
         thread.start()
-        self._stop = weakref.finalize(self, _stop, self._inbox, thread)
+        self._stop = weakref.finalize(self, _stop, self._inbox, thread, self._pid)
 
     def submit(self, work: Callable[[sqlite3.Connection], T], *, urgent: bool) -> Future[T]:
         """Queue work inside a transaction. The future is done when the work is on disk, or has failed.
 
         `urgent`: somebody waits for it. `work` may run twice: a transaction that fails for one is tried anew
-        for each alone. Its errors are `SessionError`s.
+        for each alone. Its errors are `SessionError`s. Raises `WriterClosed` where it is, or was copied by a fork.
         """
-        if not self.works:
-            raise SessionError(f"{self.path} was closed, or opened by another process: open it again")
-        job = _Job(work, urgent)
+        job = _Job(work)
         job.future.set_running_or_notify_cancel()  # from now on it cannot be cancelled, whoever stops waiting
-        self._inbox.put(job)
+        if not self.works or not self._inbox.put(job, urgent=urgent):
+            raise WriterClosed
         return job.future
 
     @property
     def works(self) -> bool:
         """Its thread runs, and in this process."""
-        return self._stop.alive and self._pid == os.getpid()
+        return not self._inbox.closed and self._pid == os.getpid()
 
     def close(self) -> None:
         """Write what is queued, and end the thread."""
@@ -125,7 +151,9 @@ def writer_for(path: Path) -> Writer:
         return writer
 
 
-def _stop(inbox: _Inbox, thread: threading.Thread) -> None:
+def _stop(inbox: _Inbox, thread: threading.Thread, pid: int) -> None:
+    if pid != os.getpid():
+        return  # copied by a fork, where no thread came along and a lock may be held for ever
     inbox.close()
     if thread is not threading.current_thread():
         thread.join(_STOP_SECONDS)

@@ -58,19 +58,27 @@ async def run(
     loop = asyncio.get_running_loop()
     ended: asyncio.Future[Outcome | None] = loop.create_future()
     task = loop.create_task(_reported(_outcome(function, finish, on_loop), ended))
-    timer = None if timeout is None else loop.call_later(timeout, _settle, ended, None)
     try:
-        outcome = await ended
+        await asyncio.sleep(0)  # most async tools have ended after that, and need no timer
+        outcome = ended.result() if ended.done() else await _awaited(ended, timeout)
     except asyncio.CancelledError:
         await _stop(task)
         raise
-    finally:
-        if timer is not None:
-            timer.cancel()
     if outcome is not None:
         return outcome
     late = await _stop(task)
     return late if isinstance(late, Returned) else TimedOut()  # it may have answered when told to stop
+
+
+async def _awaited(ended: asyncio.Future[Outcome | None], timeout: float | None) -> Outcome | None:
+    """The outcome; None when the time is over."""
+    loop = asyncio.get_running_loop()
+    timer = None if timeout is None else loop.call_later(timeout, _settle, ended, None)
+    try:
+        return await ended
+    finally:
+        if timer is not None:
+            timer.cancel()
 
 
 async def _reported(running: Awaitable[Outcome], ended: asyncio.Future[Outcome | None]) -> Outcome:

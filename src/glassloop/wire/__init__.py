@@ -23,6 +23,7 @@ Refusals, from the answer to the change
     rejection  an error answer → one of the kinds of judgement: retry, adapt, compact, salvage or raise
     said       what its body says (searched: as the rules search it); sent: what our request held; vocabulary: the
                words in which endpoints refuse
+    request_ids  what support asks for
     refusals   what to change: options, refused_tools and refused_messages hold the rules, rule what one is made of
     mistakes   settings that no endpoint could take, which are the user's to change
     overflow   whether the window is full; waits: how long to wait

@@ -30,6 +30,7 @@ from glassloop.wire.completion import Failure, content_text, incomplete, read_co
 from glassloop.wire.finish import finish_field, finish_kind
 from glassloop.wire.increments import Increments
 from glassloop.wire.merging import MergedMessage
+from glassloop.wire.ordinary import BODY_FIELDS
 from glassloop.wire.reasoning import reasoning_of
 from glassloop.wire.shown import Shown, coalesced
 from glassloop.wire.sse import ServerEvent
@@ -37,6 +38,10 @@ from glassloop.wire.usage import usage_object
 
 _META_FIELDS = ("id", "model", "created", "system_fingerprint", "provider", "service_tier")
 _CHOICE_FIELDS = ("native_finish_reason", "finish_details", foreign.MARK)
+_CHUNK = "chat.completion.chunk"
+_PLAIN_CHOICE = frozenset(("index", "delta", "finish_reason", "logprobs"))
+_SILENT = frozenset(("role", "content", "tool_calls"))
+"""Fields of a delta that may show nothing."""
 _END_EVENTS = frozenset(("done", "end", "finish", "finished", "complete", "completed", "close"))
 """Names of events without data that end a stream."""
 _STREAM_STARTS = ("data:", "event:", "id:", "retry:", ":")
@@ -118,6 +123,8 @@ class Chunks:
                 run_field = field
                 run.append(self._plain[field][-1])
                 continue
+            if chunk is not None and not name and self._takes_silently(chunk):
+                continue
             if name.lower() in _END_EVENTS and not data.strip("{} "):
                 self.ended = True
             for obj in self._objects(name, data) if chunk is None else (chunk,):
@@ -181,6 +188,48 @@ class Chunks:
             return ""
         return str(field)
 
+    def _takes_silently(self, chunk: dict[str, JSON]) -> bool:
+        """Merge the next most ordinary chunk: it shows nothing (a role, a piece of a call, a finish reason, the
+        usage) and deviates in nothing. False for any other chunk, which is left alone.
+        """
+        choices = chunk.get("choices")
+        if type(choices) is not list or not chunk.keys() <= BODY_FIELDS or chunk.get("object") != _CHUNK:
+            return False
+        if choices and (len(choices) > 1 or not self._takes_choice(choices[0])):
+            return False
+        usage = chunk.get("usage")
+        if type(usage) is dict:
+            self._counts |= {key: value for key, value in usage.items() if value is not None}
+        self._learn_meta(chunk)
+        self._last_object = chunk
+        return True
+
+    def _takes_choice(self, choice: JSON) -> bool:
+        if type(choice) is not dict or not choice.keys() <= _PLAIN_CHOICE or choice.get("index") != 0:
+            return False
+        delta, finish = choice.get("delta"), choice.get("finish_reason")
+        if type(delta) is not dict or not delta.keys() <= _SILENT or delta.get("content"):
+            return False
+        if finish not in (None, "stop", "tool_calls"):
+            return False
+        state = self._state_of(0)
+        if finish and finish_kind(state.finish) not in ("failed", "cut_off"):
+            state.finish = finish
+        state.by_deltas = state.by_deltas or bool(delta)
+        state.message.add(delta)
+        return True
+
+    def _state_of(self, index: int) -> _Choice:
+        state = self._choices.get(index)
+        if state is None:
+            state = self._choices[index] = _Choice(MergedMessage(self._tools))
+        return state
+
+    def _learn_meta(self, body: Mapping[str, JSON]) -> None:
+        for key in _META_FIELDS:
+            if body.get(key) and key not in self._meta:
+                self._meta[key] = body[key]
+
     def _objects(self, name: str, data: str) -> Iterator[JSON]:
         """The JSON values in an event's data: usually one, sometimes glued together, sometimes none."""
         position = 0
@@ -226,9 +275,7 @@ class Chunks:
         for key, value in (usage_object(body) or {}).items():
             if value is not None:
                 self._counts[key] = value
-        for key in _META_FIELDS:
-            if body.get(key) and key not in self._meta:
-                self._meta[key] = body[key]
+        self._learn_meta(body)
         for choice in choices:
             self._choice(choice, deltas)
         if body.get("done") is True:
@@ -236,9 +283,7 @@ class Chunks:
 
     def _choice(self, choice: Mapping[str, JSON], deltas: list[Delta]) -> None:
         index = choice.get("index")
-        state = self._choices.setdefault(
-            index if isinstance(index, int) else 0, _Choice(MergedMessage(self._tools))
-        )
+        state = self._state_of(index if isinstance(index, int) else 0)
         finish = finish_field(choice)
         if finish and finish_kind(state.finish) not in ("failed", "cut_off"):
             state.finish = finish

@@ -6,20 +6,26 @@ import json
 import math
 from collections.abc import Mapping
 
+from pydantic_core import to_json
+
 from glassloop.core.entries import JSON
 
 
 def dumps(value: JSON) -> str:
     """Compact JSON text. NaN and infinities, which JSON does not have, become null."""
-    try:
-        return _dumps(value)
-    except ValueError:
-        return _dumps(_finite(value))
+    return encoded(value).decode()
 
 
 def encoded(value: JSON) -> bytes:
     """Compact JSON in UTF-8. Two surrogates that make a pair are joined; a lone one, without UTF-8, is replaced."""
-    return _utf8(dumps(value))
+    try:
+        return to_json(value, inf_nan_mode="null")  # a third of the time that `json` takes
+    except ValueError:  # half of a surrogate pair, or deep nesting
+        pass
+    try:
+        return _utf8(_dumps(value))
+    except ValueError:
+        return _utf8(_dumps(_finite(value)))
 
 
 def encoded_exactly(value: JSON) -> bytes:

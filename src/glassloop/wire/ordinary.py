@@ -17,7 +17,7 @@ from glassloop.wire.strictjson import has_surrogates
 from glassloop.wire.textcalls import TextCalls, find_calls
 from glassloop.wire.usage import read_cost, read_usage, usage_object
 
-_BODY = frozenset(
+BODY_FIELDS = frozenset(
     ("id", "object", "created", "model", "choices", "usage", "system_fingerprint", "service_tier", "provider")
 )
 _CHOICE = frozenset(("index", "message", "finish_reason", "logprobs", "native_finish_reason"))
@@ -67,7 +67,7 @@ def ordinary_reply(body: JSON, tools: Mapping[str, ToolSpec], tool_mode: str) ->
 
 def _only_choice(body: JSON) -> Mapping[str, Any] | None:
     """The one choice, if it and its message hold what everybody's do and nothing that says more."""
-    if type(body) is not dict or not body.keys() <= _BODY:
+    if type(body) is not dict or not body.keys() <= BODY_FIELDS:
         return None
     choices = body.get("choices")
     if type(choices) is not list or len(choices) != 1:

@@ -25,6 +25,7 @@ from glassloop.wire.judgement import Adapt, Judgement, Overflow, Raise, Retry, S
 from glassloop.wire.options import mistaken_fields
 from glassloop.wire.profile import OUTPUT_LIMITS
 from glassloop.wire.refusals import refusal_steps
+from glassloop.wire.request_ids import request_id_of
 from glassloop.wire.said import Said, said
 from glassloop.wire.searched import searched
 from glassloop.wire.sent import Sent
@@ -46,7 +47,7 @@ from glassloop.wire.vocabulary import (
 )
 from glassloop.wire.waits import in_words, wait_of
 
-__all__ = ["Adapt", "Judgement", "Overflow", "Raise", "Retry", "Salvage", "Sent", "judge", "request_id_of"]
+__all__ = ["Adapt", "Judgement", "Overflow", "Raise", "Retry", "Salvage", "Sent", "judge"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -346,24 +347,6 @@ _RULES: tuple[Callable[[_Case], Judgement | None], ...] = (
 )
 
 # ── errors ───────────────────────────────────────────────────────────────────────────────────────────────────────
-
-_REQUEST_IDS = (
-    "x-request-id",
-    "request-id",
-    "x-generation-id",
-    "x-ds-trace-id",
-    "x-amzn-requestid",
-    "apim-request-id",
-    "x-ms-request-id",
-    "x-trace-id",
-    "cf-ray",
-)
-"""What support asks for, the provider's own before what stands in front of it."""
-
-
-def request_id_of(headers: Mapping[str, str]) -> str | None:
-    """The id of a request, from the headers of its answer, whose names are lower-case or compared without case."""
-    return next((headers[name] for name in _REQUEST_IDS if headers.get(name)), None)
 
 
 def _raise(case: _Case, kind: type[EndpointError], message: str, hint: str = "") -> Raise:

@@ -18,6 +18,12 @@ def read_body(body: bytes, tools: Mapping[str, ToolSpec], *, tool_mode: str = "n
 
     `tools` are those that were offered, by name. Never raises: what cannot be read is a `Failure`.
     """
+    if (
+        body.startswith(b"{") and b'"delta"' not in body
+    ):  # as nearly all do; what cannot be read so is looked into
+        reply = completion.read_json_body(body.decode("utf-8", "replace"), tools, tool_mode=tool_mode)
+        if isinstance(reply, Reply):
+            return reply
     reader = StreamReader(tools, tool_mode=tool_mode)
     reader.feed(body)
     return reader.finish()

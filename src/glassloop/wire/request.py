@@ -59,6 +59,7 @@ class Encoder:
         # Of the last request, since an agent's tools are the very same tuple from one request to the next.
         self._joined: tuple[Sequence[ToolSpec], bytes] = ((), b"")
         self._offered: tuple[Sequence[ToolSpec], Mapping[str, ToolSpec]] = ((), {})
+        self._heads: dict[tuple[str, bool, bool], bytes] = {}
         self._instructions: weakref.WeakValueDictionary[str, System] = weakref.WeakValueDictionary()
 
     def wire_name(self, name: str) -> str:
@@ -95,11 +96,20 @@ class Encoder:
             self._joined = tools, b",".join(map(self._tool, tools))
         native = bool(tools) and not self.profile.text_tools
         streamed = self.profile.streams(stream, tools=bool(tools))
+        head = self._head(model, settings, native, streamed)
+        named = (b',"tools":[', self._joined[1], b"]") if native else ()
+        return b"".join((head, *named, b',"messages":[', *self._messages(entries, tools), b"]}"))
+
+    def _head(self, model: str, settings: Mapping[str, JSON], native: bool, streamed: bool) -> bytes:
+        """The body without tools and messages, open at its end. Without settings it is made once."""
+        key = (model, native, streamed)
+        if not settings and (known := self._heads.get(key)):
+            return known
         fields = request_fields(settings, self.profile, tools=native, stream=streamed)
         head = _head(model, fields)[:-1]
-        if native:
-            head += b',"tools":[' + self._joined[1] + b"]"
-        return b"".join((head, b',"messages":[', *self._messages(entries, tools), b"]}"))
+        if not settings:
+            self._heads[key] = head
+        return head
 
     def _tool(self, tool: ToolSpec) -> bytes:
         known = self._tools.get(tool)
@@ -121,8 +131,11 @@ class Encoder:
         return stretches
 
     def _system(self, systems: Sequence[System], tools: Sequence[ToolSpec]) -> System | None:
+        told = bool(tools) and self.profile.text_tools
+        if len(systems) == 1 and not told and systems[0].text.strip():
+            return systems[0]
         texts = [system.text for system in systems if system.text.strip()]
-        if tools and self.profile.text_tools:
+        if told:
             from glassloop.wire import textcalls
 
             texts.append(textcalls.render_tools(self.profile.tool_mode, tools))

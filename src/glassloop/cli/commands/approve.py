@@ -11,13 +11,15 @@ from typing import TYPE_CHECKING, TypeVar
 
 import click
 
+from glassloop.cli.asking import PROMPT
 from glassloop.cli.failures import ANSWERED
 from glassloop.cli.keeping import found, open_store
 from glassloop.cli.printing import say
-from glassloop.cli.reviewing import answer_from, choices
+from glassloop.cli.reviewing import answer_from, is_later, say_choices, say_no_answer
 from glassloop.cli.safe_text import one_line, visible
 from glassloop.cli.screen import Line, call_text
 from glassloop.cli.tables import print_table
+from glassloop.cli.terminal import is_confirmed, typed
 from glassloop.cli.wording import program
 from glassloop.core.resolving import Answer, Done, GiveUp, Retry
 
@@ -153,18 +155,18 @@ def _list(store: Store) -> int:
 
 def _allowed() -> bool:
     _refuse_without_terminal("--yes or --no")
-    return click.confirm("  May this run?", default=False, err=True)
+    return is_confirmed("  May this run?")
 
 
 def _asked_about(doubt: Doubt) -> Answer | None:
     _refuse_without_terminal("--done RESULT, --retry or --give-up")
-    while True:
-        said = click.prompt(choices(repeatable=doubt.repeatable), default="later", err=True, prompt_suffix="")
-        if said.strip().lower() in ("l", "later"):
-            return None
+    say_choices(repeatable=doubt.repeatable)
+    while not is_later(said := typed(PROMPT)):
         answer = answer_from(said, _who(), repeatable=doubt.repeatable)
         if answer is not None:
             return answer
+        say_no_answer(said)
+    return None
 
 
 def _refuse_without_terminal(options: str) -> None:

@@ -15,10 +15,10 @@ import click
 
 from glassloop.cli.asking import Asker
 from glassloop.cli.failures import ANSWERED, FAILED, exit_code_for, report
-from glassloop.cli.going_on import after_run, say_whole
+from glassloop.cli.going_on import say_after
 from glassloop.cli.keeping import found, keeping_of, open_store
 from glassloop.cli.looping import run_async
-from glassloop.cli.options import Options, agent_of, agent_options
+from glassloop.cli.options import Options, agent_of, agent_options, surroundings
 from glassloop.cli.printing import JsonPrinter, Printer, announce, say, width_of_terminal
 from glassloop.cli.safe_text import one_line
 from glassloop.cli.screen import Line, counted
@@ -27,13 +27,10 @@ from glassloop.config import load
 from glassloop.core.entries import System
 from glassloop.core.errors import GlassloopError, ReplayMismatch, SessionError
 from glassloop.core.events import Event, Finished
-from glassloop.core.journal import Session
 from glassloop.core.tools import ToolSpec
 
 if TYPE_CHECKING:
-    from glassloop.agent import Agent
     from glassloop.cli.rehearsal import Rehearsal
-    from glassloop.handles import Result
     from glassloop.sessions.replaying import RecordedRun
     from glassloop.sessions.store import Store
     from glassloop.sessions.timeline import Step
@@ -64,8 +61,9 @@ def command(recording: str, number: int | None, as_json: bool, yes: bool, **chos
 
     \b
       glassloop replay 3f2a
-      glassloop sessions export 3f2a --wire -o run.jsonl; glassloop replay run.jsonl
-      glassloop replay 3f2a --from-round 2 -m openrouter:openai/gpt-oss-120b -T tools.py
+      glassloop sessions export 3f2a --wire -o run.jsonl
+      glassloop replay run.jsonl
+      glassloop replay 3f2a --from-round 2 -m ollama:qwen3 -T tools.py
     """
     options = Options(**chosen)  # type: ignore[arg-type]
     printer = JsonPrinter() if as_json else Printer(sys.stdout.isatty())
@@ -135,6 +133,7 @@ async def _play(rehearsal: Rehearsal, printer: JsonPrinter | Printer) -> Glasslo
     task = rehearsal.task
     run = rehearsal.agent.stream(task.parts if task else None, history=rehearsal.history)
     rehearsal.attach(run)
+    failed: GlassloopError | None = None
     async with run:
         try:
             async for event in run:
@@ -142,12 +141,14 @@ async def _play(rehearsal: Rehearsal, printer: JsonPrinter | Printer) -> Glasslo
                     _show(event, printer)
         except ReplayMismatch as mismatch:
             return mismatch
-        except GlassloopError:
-            pass  # as it was when it was recorded, which is what `verify` looks at
+        except GlassloopError as error:  # as it was when it was recorded, which is what `verify` looks at
+            failed = error
         try:
             rehearsal.verify(run.result)
         except ReplayMismatch as mismatch:
             return mismatch
+    if failed is not None:
+        say(Line(f"✗ the run failed, as it did then: {one_line(str(failed))}", "bad"))
     return None
 
 
@@ -164,6 +165,7 @@ def _what_if(
     recording: str, number: int, options: Options, printer: JsonPrinter | Printer, *, yes: bool
 ) -> int:
     """The rounds before `number` from the recording; from there on a live run, in a fork of the session."""
+    from glassloop.cli.playing import ask_once
     from glassloop.sessions.replaying import recorded_runs
 
     store = open_store()
@@ -172,25 +174,30 @@ def _what_if(
     steps = store.timeline(session_id).steps
     at = _place(steps, number)
     run = next(run for run in recorded_runs(store.path, session_id) if run.run_id == steps[at].run_id)
-    options = _as_recorded(options, run)
+    options, its_own = _as_recorded(options, run), options.system is None
     config = options.config()
     announce(config)
+    around = surroundings(options, config)
+    if its_own:  # then what the folder had to say is part of the recorded instructions
+        around.instructions = ""
     fork = store.fork(session_id, steps[at - 1].entry_id)
     for line in _before(store, fork):
         say(line)
     say(Line(f"· live from round {number} on, in the new session {fork}", "quiet"))
     keeping, session = keeping_of(replace(options, resume=fork), config)
+    if isinstance(printer, Printer):
+        printer.screen.before = number - 1
     asker = Asker(yes=yes)
-    agent = agent_of(options, config, approve=asker, keeping=keeping)
+    agent = agent_of(options, config, approve=asker, keeping=keeping, around=around)
     _name_missing_tools(run, agent.tools.specs)
     try:
-        result, error = run_async(_ask(agent, asker, printer, session))
+        result, error = run_async(ask_once(agent, None, printer.show, asker, session))
     finally:
         keeping.close()
     if error is not None:
         report(error)
     if isinstance(printer, Printer):
-        say_whole(after_run(result, agent, keeping, f"{program()} run -r {{}}{options.spelled()}"))
+        say_after(result, agent, keeping, f"{program()} run -r {{}}{options.spelled()}")
     return FAILED if error is not None else exit_code_for(result.stop_reason)
 
 
@@ -236,18 +243,3 @@ def _name_missing_tools(run: RecordedRun, specs: Sequence[ToolSpec]) -> None:
                 "mend",
             )
         )
-
-
-async def _ask(
-    agent: Agent[str], asker: Asker, printer: JsonPrinter | Printer, session: Session | None
-) -> tuple[Result[str], BaseException | None]:
-    from glassloop.cli.playing import play
-
-    def show(event: Event) -> None:
-        printer.show(event)
-        asker.saw(event)
-
-    try:
-        return await play(agent, None, show, session=session)
-    finally:
-        await agent.model.close()

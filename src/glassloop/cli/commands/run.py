@@ -12,7 +12,7 @@ import click
 
 from glassloop.cli.asking import Asker
 from glassloop.cli.failures import FAILED, exit_code_for, report
-from glassloop.cli.going_on import after_run, say_whole
+from glassloop.cli.going_on import say_after
 from glassloop.cli.keeping import keeping_of, unfinished
 from glassloop.cli.looping import run_async
 from glassloop.cli.options import Options, agent_of, agent_options, session_options, surroundings
@@ -20,13 +20,9 @@ from glassloop.cli.printing import JsonPrinter, Printer, announce, say
 from glassloop.cli.reviewing import Reviewer
 from glassloop.cli.screen import Line
 from glassloop.cli.wording import program
-from glassloop.core.events import Event
-from glassloop.core.journal import Session
 
 if TYPE_CHECKING:
-    from glassloop.agent import Agent
     from glassloop.cli.chat_screen import ChatScreen
-    from glassloop.handles import Result
 
 EMPTY = 'The question is empty. Put it in quotes: glassloop run "What is 15% of 240?"'
 
@@ -67,6 +63,8 @@ def command(question: tuple[str, ...], as_json: bool, yes: bool, verbose: bool, 
         from glassloop.cli.welcome import show_welcome
 
         return show_welcome(config)
+    from glassloop.cli.playing import ask_once
+
     printer = _printer(options, as_json=as_json, verbose=verbose)
     # A new message leaves an unfinished run behind: none of its calls runs again, so it may be another agent's.
     keeping, session = keeping_of(options, config, accept_changes=bool(text))
@@ -78,7 +76,7 @@ def command(question: tuple[str, ...], as_json: bool, yes: bool, verbose: bool, 
     try:
         around = surroundings(options, config)
         agent = agent_of(options, config, approve=asker, review=Reviewer(), keeping=keeping, around=around)
-        result, error = run_async(_ask(agent, asker, text or None, printer, session))
+        result, error = run_async(ask_once(agent, text or None, printer.show, asker, session))
     except BrokenPipeError:  # whoever read our output has gone: there is nobody to go on for
         return FAILED
     finally:
@@ -87,7 +85,7 @@ def command(question: tuple[str, ...], as_json: bool, yes: bool, verbose: bool, 
     if error is not None:
         report(error)
     if not as_json:
-        say_whole(after_run(result, agent, keeping, f"{program()} run -r {{}}{options.spelled()}"))
+        say_after(result, agent, keeping, f"{program()} run -r {{}}{options.spelled()}")
     return FAILED if error is not None else exit_code_for(result.stop_reason)
 
 
@@ -100,26 +98,6 @@ def _printer(options: Options, *, as_json: bool, verbose: bool) -> JsonPrinter |
 
         return ChatScreen(console(), reasoning=verbose)
     return Printer(sys.stdout.isatty() and not options.no_stream, reasoning=verbose)
-
-
-async def _ask(
-    agent: Agent[str],
-    asker: Asker,
-    text: str | None,
-    printer: JsonPrinter | Printer | ChatScreen,
-    session: Session | None,
-) -> tuple[Result[str], BaseException | None]:
-    from glassloop.cli.playing import play
-
-    def show(event: Event) -> None:
-        printer.show(event)
-        asker.saw(event)
-
-    asker.show = printer.show
-    try:
-        return await play(agent, text, show, session=session)
-    finally:
-        await agent.model.close()
 
 
 # ── The question ─────────────────────────────────────────────────────────────────────────────────────

@@ -20,6 +20,7 @@ from glassloop.cli.printing import say
 from glassloop.cli.safe_text import INVISIBLE, one_line
 from glassloop.cli.screen import Line, counted
 from glassloop.cli.tables import print_table
+from glassloop.cli.terminal import is_confirmed
 from glassloop.config import load
 from glassloop.core.errors import SessionError
 
@@ -63,7 +64,9 @@ command.add_command(show, "show")
 @command.command("list")
 @click.option("--here", is_flag=True, help="Only those of this folder.")
 @click.option("--label", metavar="LABEL", help="Only those with this label.")
-@click.option("-n", "most", type=click.IntRange(min=1), default=_SHOWN, show_default=True, help="How many.")
+@click.option(
+    "-n", "most", type=click.IntRange(1), metavar="N", default=_SHOWN, show_default=True, help="How many."
+)
 @as_json
 def list_(here: bool, label: str | None, most: int, as_json: bool) -> int:
     """List sessions, the last used first."""
@@ -98,10 +101,12 @@ def _print_json(values: Sequence[Any]) -> int:
 
 @command.command()
 @click.argument("words", nargs=-1, required=True)
-@click.option("-n", "most", type=click.IntRange(min=1), default=20, show_default=True, help="How many.")
+@click.option(
+    "-n", "most", type=click.IntRange(1), metavar="N", default=20, show_default=True, help="How many."
+)
 @as_json
 def search(words: tuple[str, ...], most: int, as_json: bool) -> int:
-    """Find what was said with all these WORDS in it, by you, a model or a tool."""
+    """Find where all these WORDS were said, by you, a model or a tool."""
     from glassloop.sessions.markdown import when
 
     hits = open_store().search(" ".join(words), most)
@@ -150,7 +155,8 @@ def delete(sessions: tuple[str, ...], yes: bool) -> int:
     """Delete sessions, by id or name, with all that was said in them. There is no way back."""
     store = open_store()
     ids = [store.resolve(one) for one in sessions]  # never by words: they may find another one
-    _confirm([f"{one}  {titled(store, one)}" for one in ids], yes=yes)
+    if not yes and not _is_wanted([f"{one}  {titled(store, one)}" for one in ids]):
+        return FAILED
     for one in ids:
         store.delete(one)
     return _said(f"Deleted {counted(len(ids), 'session')}.")
@@ -160,7 +166,9 @@ def delete(sessions: tuple[str, ...], yes: bool) -> int:
 @click.option(
     "--older-than", "age", metavar="AGE", default="90d", show_default=True, help="As in 12h, 30d, 8w, 6m, 1y."
 )
-@click.option("--keep", type=click.IntRange(min=0), default=0, help="Keep the last N whatever their age.")
+@click.option(
+    "--keep", type=click.IntRange(0), metavar="N", default=0, help="Keep the last N whatever their age."
+)
 @click.option("--dry-run", is_flag=True, help="Only list what would be deleted.")
 @click.option("--yes", is_flag=True, help="Without asking.")
 def prune(age: str, keep: int, dry_run: bool, yes: bool) -> int:
@@ -170,7 +178,8 @@ def prune(age: str, keep: int, dry_run: bool, yes: bool) -> int:
     old = store.prune(before_ms=before_ms, keep=keep, dry_run=True)
     if dry_run or not old:
         return _list(old, as_json=False)
-    _confirm([f"{one.session_id}  {_title(one)}" for one in old], yes=yes)
+    if not yes and not _is_wanted([f"{one.session_id}  {_title(one)}" for one in old]):
+        return FAILED
     gone = store.prune(before_ms=before_ms, keep=keep)
     return _said(f"Deleted {counted(len(gone), 'session')}.")
 
@@ -182,15 +191,16 @@ def _milliseconds(age: str) -> int:
     return int(match[1]) * _UNITS[match[2]]
 
 
-def _confirm(what: Sequence[str], *, yes: bool) -> None:
+def _is_wanted(what: Sequence[str]) -> bool:
     """Ask whether to delete these; where nobody can be asked, it is not done."""
-    if yes:
-        return
     if not sys.stdin.isatty():
         raise click.UsageError("Nobody can be asked here: --yes deletes without asking.")
     for one in what:
         say(Line(f"  {one_line(one)}"))
-    click.confirm(f"Delete {counted(len(what), 'session')} for good?", abort=True, err=True)
+    wanted = is_confirmed(f"Delete {counted(len(what), 'session')} for good?")
+    if not wanted:
+        say(Line("Nothing was deleted.", "quiet"))
+    return wanted
 
 
 # ── Giving away ──────────────────────────────────────────────────────────────────────────────────────
@@ -206,7 +216,10 @@ def _confirm(what: Sequence[str], *, yes: bool) -> None:
 )
 @click.option("--wire", is_flag=True, help="With what went over the wire (jsonl only).")
 def export(session: str | None, kind: str | None, output: Path | None, wire: bool) -> int:
-    """Write SESSION (the last of this folder) as JSON lines, Markdown, or one page of HTML. Keys are masked."""
+    """Write SESSION as JSON lines, Markdown or one page of HTML.
+
+    Without one: the last of this folder. Keys are masked.
+    """
     kind = kind or _kind_of(output)
     if wire and kind != "jsonl":
         raise click.UsageError("--wire goes with --format jsonl only.")
@@ -220,9 +233,25 @@ def export(session: str | None, kind: str | None, output: Path | None, wire: boo
     return _said(f"{session_id} is in {output}.")
 
 
+_ENDINGS = {
+    ".jsonl": "jsonl",
+    ".md": "md",
+    ".markdown": "md",
+    ".html": "html",
+    ".htm": "html",
+}
+
+
 def _kind_of(output: Path | None) -> str:
-    endings = {".md": "md", ".markdown": "md", ".html": "html", ".htm": "html"}
-    return endings.get(output.suffix.lower(), "jsonl") if output else "jsonl"
+    """What a file's ending says; JSON lines where it says nothing. Raises `click.UsageError` for an unknown one."""
+    ending = output.suffix.lower() if output else ""
+    kind = _ENDINGS.get(ending, "" if ending else "jsonl")
+    if not kind:
+        known = ", ".join(_ENDINGS)
+        raise click.UsageError(
+            f"{output}: sessions are written as {known}. Name such a file, or give --format."
+        )
+    return kind
 
 
 def _written(store: Store, session_id: str, *, wire: bool) -> Mapping[str, Callable[[], str]]:
@@ -237,7 +266,7 @@ def _written(store: Store, session_id: str, *, wire: bool) -> Mapping[str, Calla
 @command.command("import")
 @click.argument("file", type=click.File("r", encoding="utf-8", errors="replace"))
 def import_(file: Any) -> int:
-    """Make a session of FILE (- is standard input), as `export` wrote it in JSON lines."""
+    """Make a session of FILE, which `export` wrote as JSON lines. For FILE, - is standard input."""
     session_id = imported(open_store(), file, file.name)
     say(Line("Imported.", "good"))
     print(session_id)

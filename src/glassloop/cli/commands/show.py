@@ -13,7 +13,7 @@ from glassloop.cli.failures import ANSWERED, color_of
 from glassloop.cli.keeping import folder, found, open_store
 from glassloop.cli.printing import painted, say
 from glassloop.cli.safe_text import wrapped
-from glassloop.cli.screen import Line
+from glassloop.cli.screen import Line, counted
 from glassloop.cli.terminal import width_of_terminal
 from glassloop.core.errors import SessionError
 
@@ -29,14 +29,18 @@ if TYPE_CHECKING:
     "--round", "number", type=click.IntRange(min=1), metavar="N", help="Only this round, with nothing cut."
 )
 @click.option("--wire", is_flag=True, help="Also the requests and answers as they went over the wire.")
-@click.option("--curl", is_flag=True, help="Print a command that sends the (last) request again.")
+@click.option(
+    "--curl", is_flag=True, help="Print a command that sends the (last) request again, its key as a variable."
+)
 def command(session: str | None, number: int | None, wire: bool, curl: bool) -> int:
-    """Show what happened in SESSION: its id, its name, or words said in it. Without one: the last of this folder.
+    """Show what happened in SESSION, round by round.
+
+    SESSION is its id, its name, or words said in it. Without one: the last of this folder.
 
     \b
       glassloop show
       glassloop show --round 2 --wire
-      glassloop show 3f2a --round 2 --curl | sh      the same request again; the key is a variable
+      glassloop show 3f2a --round 2 --curl | sh    the same request again
     """
     from glassloop.cli.timeline_lines import head_lines, rounds_of
 
@@ -64,7 +68,7 @@ def _last(store: Store) -> str:
 
 def _no_such(rounds: list[Round], session_id: str) -> list[Round]:
     most = max((one.number for one in rounds), default=0)
-    raise SessionError(f"session {session_id} has {most} rounds: there is no such round in it")
+    raise SessionError(f"session {session_id} has {counted(most, 'round')}: there is no such round in it")
 
 
 def _write_rounds(rounds: Iterable[Round], *, wire: bool, whole: bool) -> None:
