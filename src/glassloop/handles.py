@@ -77,14 +77,13 @@ class Run(Generic[T]):
         read_output: Callable[[str, StopReason], T],
     ) -> None:
         self.session = session
-        self.inbox: deque[User] = deque()
-        self.follow_ups: deque[User] = deque()
+        self.inbox: list[User] = []
+        self.follow_ups: list[User] = []
         self._task_message = task
         self._make_driver = make_driver
         self._read_output = read_output
-        self._events: deque[Event] = deque()
-        self._listening = True
-        self._news = asyncio.Event()
+        self._events: deque[Event] | None = deque()  # None: nobody listens
+        self._news: asyncio.Event | None = None  # made for the first who has to wait for it
         self._entered = self._cancelled = False
         self._driver: Driver | None = None
         self._task: asyncio.Task[None] | None = None
@@ -125,13 +124,14 @@ class Run(Generic[T]):
 
     def unheard(self) -> None:
         """Nobody will iterate this run: keep no events."""
-        self._listening = False
+        self._events = None
 
     def emit(self, event: Event) -> None:
         """Where the driver's events arrive."""
-        if self._listening:
+        if self._events is not None:
             self._events.append(event)
-            self._news.set()
+            if self._news is not None:
+                self._news.set()
 
     def _last_outcome(self, driver: Driver) -> Result[T]:
         """The outcome, even where a controller of one's own or a type's validator cannot say how it stands."""
@@ -206,6 +206,7 @@ class Run(Generic[T]):
     async def __aiter__(self) -> AsyncIterator[Event]:
         if self._driver is None:
             raise ConfigError(_NOT_STARTED)
+        news = self._news = self._news or asyncio.Event()
         while True:
             while self._events:
                 event = self._events.popleft()
@@ -216,8 +217,8 @@ class Run(Generic[T]):
                     return
             if self._result is not None:  # another reader, or an earlier loop, has taken the end
                 return
-            self._news.clear()
-            await self._news.wait()
+            news.clear()
+            await news.wait()
 
 
 class SyncRun(Generic[T]):

@@ -7,7 +7,6 @@ verdicts, decisions, intents of all calls in one transaction, execution, results
 from __future__ import annotations
 
 import asyncio
-from collections import deque
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -95,8 +94,8 @@ class Driver:
     approve: Approve | None
     review: Review | None
     emit: Callable[[Event], None]
-    inbox: deque[User] = field(default_factory=deque)
-    follow_ups: deque[User] = field(default_factory=deque)
+    inbox: list[User] = field(default_factory=list)
+    follow_ups: list[User] = field(default_factory=list)
     mends: list[Mend] = field(default_factory=list)
     finish: Finish | None = None
     error: GlassloopError | None = None
@@ -222,11 +221,11 @@ class Driver:
         if message.kind != "task":
             self.emit(Received(message))
 
-    async def _deliver_waiting(self, *queues: deque[User]) -> bool:
+    async def _deliver_waiting(self, *queues: list[User]) -> bool:
         delivered = False
         for queue in queues:
             while queue:
-                await self._deliver(queue.popleft())
+                await self._deliver(queue.pop(0))
                 delivered = True
         return delivered
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import ipaddress
 import ssl
 from collections.abc import Callable
 from urllib.parse import urlsplit
@@ -91,7 +92,7 @@ class Pool:
             port,
             ssl=tls,
             server_hostname=host if tls else None,
-            happy_eyeballs_delay=_HAPPY_EYEBALLS_SECONDS,
+            happy_eyeballs_delay=None if _is_address(host) else _HAPPY_EYEBALLS_SECONDS,
         )
         self._all.add(connection)
         return connection
@@ -132,6 +133,15 @@ class Pool:
                 del self._idle[place]
         if self._idle:
             self._sweep = self._loop.call_later(_IDLE_SECONDS, self._close_old)
+
+
+def _is_address(host: str) -> bool:
+    """Whether it is one address already, and no name of several between which to race."""
+    try:
+        ipaddress.ip_address(host.partition("%")[0])
+    except ValueError:
+        return False
+    return True
 
 
 _TURNS_TO_CLOSE = 10
