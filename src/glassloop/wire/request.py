@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from glassloop.core.entries import JSON, Entry, Reply, System
+from glassloop.core.entries import JSON, Entry, Reply, Summary, System
 from glassloop.core.errors import ConfigError
 from glassloop.core.tools import ToolSpec
 from glassloop.wire import diet
@@ -116,10 +116,13 @@ class Encoder:
         return known if known is not None else self._tools.put(tool, encoded(tool_json(tool, self.profile)))
 
     def _messages(self, entries: Sequence[Entry], tools: Sequence[ToolSpec]) -> list[bytes]:
-        systems, rest = divided(entries)
-        instructions = self._system(systems, tools)
-        history = rest if instructions is None else [instructions, *rest]
-        start, pieces = self._remembered(history)
+        history = tuple(entries)
+        start, pieces = self._gone_on_with(history, tools)
+        if not start:
+            systems, rest = divided(entries)
+            instructions = self._system(systems, tools)
+            history = tuple(rest if instructions is None else (instructions, *rest))
+            start, pieces = self._remembered(history)
         groups = groups_of(history[start:])
         for position, group in enumerate(groups):
             pieces.append(self._group(group))
@@ -129,6 +132,23 @@ class Encoder:
         if self.profile.alternate and pieces and _last_role(pieces) == "assistant":
             stretches += [b",", _GO_ON]
         return stretches
+
+    def _gone_on_with(
+        self, entries: tuple[Entry, ...], tools: Sequence[ToolSpec]
+    ) -> tuple[int, list[_Encoded]]:
+        """`_remembered` for a conversation that only went on, so that nothing has to be looked for in what is old.
+
+        One system message at the beginning is sent as it is; a later one, or a summary, changes what goes before it.
+        """
+        first = entries[0] if len(entries) > 1 else None
+        if not isinstance(first, System) or not first.text.strip() or isinstance(entries[1], System):
+            return 0, []
+        if tools and self.profile.text_tools:
+            return 0, []
+        start, pieces = self._remembered(entries)
+        if start and any(isinstance(entry, (System, Summary)) for entry in entries[start:]):
+            return 0, []
+        return start, pieces
 
     def _system(self, systems: Sequence[System], tools: Sequence[ToolSpec]) -> System | None:
         told = bool(tools) and self.profile.text_tools
@@ -145,20 +165,20 @@ class Encoder:
         # The same object for the same text: what is encoded is remembered by identity.
         return self._instructions.setdefault(text, System(text))
 
-    def _remembered(self, history: Sequence[Entry]) -> tuple[int, list[_Encoded]]:
+    def _remembered(self, history: tuple[Entry, ...]) -> tuple[int, list[_Encoded]]:
         """The longest beginning of this history that was encoded before: its length and its bytes."""
         for index in range(len(history) - 1, -1, -1):
             known = self._histories.get(history[index])
-            if known is not None and len(known.entries) == index and _same(known.entries, history):
+            if known is not None and len(known.entries) == index:
                 following = history[index + 1] if index + 1 < len(history) else None
-                if isinstance(following, Reply) and is_sent(following):
+                if isinstance(following, Reply) and is_sent(following) and known.entries == history[:index]:
                     return index + 1, [known]
         return 0, []
 
-    def _remember(self, history: Sequence[Entry], pieces: Sequence[_Encoded]) -> _Encoded:
+    def _remember(self, history: tuple[Entry, ...], pieces: Sequence[_Encoded]) -> _Encoded:
         body = b"".join(_spaced(pieces, alternate=self.profile.alternate))
         # No first role: it stands at the beginning, and what had to come before a reply is already in it.
-        whole = _Encoded(tuple(history[:-1]), body, "", _last_role(pieces))
+        whole = _Encoded(history[:-1], body, "", _last_role(pieces))
         if len(pieces) > 1 and pieces[0].entries:
             # The shorter stretch is no longer needed: the conversation went on.
             self._histories.drop(history[len(pieces[0].entries)])
