@@ -67,7 +67,7 @@ class Waits:
         return given
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Hands:
     """`waits` surrounds every wait that a cancel may cut short; `deliver` takes results as they come."""
 

@@ -110,7 +110,7 @@ def _place(record):
 def _without_objects(record):
     """A disk keeps no Python values."""
     if isinstance(record.value, Verdict):
-        return replace(record, value=replace(record.value, bound=None))
+        return record._replace(value=replace(record.value, bound=None))
     return record
 
 

@@ -286,7 +286,7 @@ class _Controller:
     def feed(self, record: Record) -> None:
         self._seq = record.seq
         seconds = self._seconds.get((record.seq, type(record.value)), record.seconds)
-        self._loop.feed(replace(record, seconds=seconds))
+        self._loop.feed(record._replace(seconds=seconds))
 
     @property
     def spent(self) -> Spent:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, Protocol
+from typing import Literal, NamedTuple, Protocol
 
 from glassloop.core.entries import JSON, Entry, Note, Reply, Summary, System, ToolCall, ToolResult, User
 from glassloop.core.errors import SessionError
@@ -67,8 +67,7 @@ Journaled = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Record:
+class Record(NamedTuple):
     """One thing that happened, as it is written down and fed to the loop.
 
     `seq` is the operation's number in its run; a call's verdict, decision and result share it.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from glassloop.core.entries import Reply, Usage
 from glassloop.core.errors import ConfigError
@@ -40,8 +41,7 @@ class Limits:
         return any(limit is not None for limit in (self.calls, self.tokens, self.seconds))
 
 
-@dataclass(frozen=True, slots=True)
-class Spent:
+class Spent(NamedTuple):
     """What a run has used. `cost` is None as soon as one model call's cost is unknown: never guessed, never 0."""
 
     rounds: int = 0
@@ -78,16 +78,16 @@ def _is_limit(value: object, least: float) -> bool:
 
 def limit_reached(limits: Limits, spent: Spent) -> StopReason | None:
     """The first limit that is used up, if any."""
-    checks: tuple[tuple[StopReason, float | None, float | None], ...] = (
-        ("rounds", limits.rounds, spent.rounds),
-        ("calls", limits.calls, spent.calls),
-        ("tokens", limits.tokens, spent.tokens),
-        ("cost", limits.cost, spent.cost),
-        ("seconds", limits.seconds, spent.seconds),
-    )
-    for reason, limit, used in checks:
-        if limit is not None and used is not None and used >= limit:
-            return reason
+    if limits.rounds is not None and spent.rounds >= limits.rounds:
+        return "rounds"
+    if limits.calls is not None and spent.calls >= limits.calls:
+        return "calls"
+    if limits.tokens is not None and spent.tokens >= limits.tokens:
+        return "tokens"
+    if limits.cost is not None and spent.cost is not None and spent.cost >= limits.cost:
+        return "cost"
+    if limits.seconds is not None and spent.seconds >= limits.seconds:
+        return "seconds"
     return None
 
 

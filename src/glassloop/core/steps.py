@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from glassloop.core.entries import Entry, Mend, Note, ToolCall, ToolResult
 from glassloop.core.events import Compacted, Purpose
@@ -13,8 +13,7 @@ from glassloop.core.limits import Spent
 from glassloop.core.tools import Decision, Verdict
 
 
-@dataclass(frozen=True, slots=True)
-class CallModel:
+class CallModel(NamedTuple):
     """Ask the model. `entries` is what is sent; `notes` are new since the last call and not journaled yet.
 
     For a summary, feed the `Summary` of the first `replaces` entries of the conversation, of about `most` tokens
@@ -31,24 +30,21 @@ class CallModel:
     compacted: Compacted | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class PrepareCalls:
+class PrepareCalls(NamedTuple):
     """Look at each call, without any effect, and feed a `Verdict` for it."""
 
     seq: int
     calls: tuple[tuple[int, ToolCall], ...]
 
 
-@dataclass(frozen=True, slots=True)
-class AskApproval:
+class AskApproval(NamedTuple):
     """Ask a person about these and feed a `Decision` for each."""
 
     seq: int
     asks: tuple[tuple[int, Verdict], ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Operation:
+class Operation(NamedTuple):
     """One call of a turn: either it is to run as `verdict` says, or `result` has been decided without running it."""
 
     seq: int
@@ -57,16 +53,14 @@ class Operation:
     result: ToolResult | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class CallTools:
+class CallTools(NamedTuple):
     """Run these, and feed one `ToolResult` for each, the decided ones included."""
 
     seq: int
     operations: tuple[Operation, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Finish:
+class Finish(NamedTuple):
     """The run is over. `seq` is free: feeding a `User` message there makes the run go on."""
 
     seq: int

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 from urllib.parse import urljoin
 
 from glassloop.core.entries import Reply
@@ -24,8 +25,7 @@ _DRAIN_SECONDS = 0.25
 _KEEP_ALIVE = (b":", b"\n", b"\r")
 
 
-@dataclass(frozen=True, slots=True)
-class Question:
+class Question(NamedTuple):
     """Everything that one request needs. `tools` are by the names under which they are sent."""
 
     url: str

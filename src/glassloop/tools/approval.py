@@ -25,6 +25,8 @@ class Ruling:
     firm: bool = False
 
 
+_ALLOW, _ASK = Ruling("allow"), Ruling("ask")
+
 Policy = Callable[[Tool, Mapping[str, JSON]], Ruling]
 """Rules on a call from its tool and its fitted arguments. Without any effect: it may be asked more than once.
 Where it raises, a person is asked."""
@@ -35,12 +37,12 @@ def by_tool_and_origin(tool: Tool, arguments: Mapping[str, JSON]) -> Ruling:
     that came by name (ready-made, loaded from a file, a server's) is asked about unless it only reads."""
     if tool.approve is None:
         trusted = tool.origin == "code" or (tool.effect == "read" and tool.origin != "mcp")
-        return Ruling("allow") if trusted else Ruling("ask")
+        return _ALLOW if trusted else _ASK
     if isinstance(tool.approve, bool):
-        return Ruling("ask") if tool.approve else Ruling("allow")
+        return _ASK if tool.approve else _ALLOW
     answer = tool.approve(arguments)
     if not answer:
-        return Ruling("allow")
+        return _ALLOW
     return Ruling("ask", answer if isinstance(answer, str) else "")
 
 

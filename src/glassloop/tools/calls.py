@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from glassloop.core.entries import JSON, ToolCall
 from glassloop.tools.coerce import Fitting, is_as_declared
@@ -32,8 +31,7 @@ _MAX_WRAPPERS = 3
 _MOST_LINES = 10
 
 
-@dataclass(frozen=True, slots=True)
-class Fitted:
+class Fitted(NamedTuple):
     """Arguments as the schema has them, what was changed on the way, and what is wrong (empty: nothing)."""
 
     arguments: Mapping[str, JSON]
@@ -53,7 +51,7 @@ def fit_arguments(call: ToolCall, name: str, schema: Mapping[str, Any]) -> Fitte
         if not fitted.problems or (inner := _unwrapped(sent, name, schema)) is None:
             break
         sent, fitted = inner, _fitted(call, inner, schema)
-        fitted = replace(fitted, changes=("wrapper around the arguments removed", *fitted.changes))
+        fitted = fitted._replace(changes=("wrapper around the arguments removed", *fitted.changes))
     return fitted
 
 

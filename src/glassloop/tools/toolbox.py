@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable, Mapping
 from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from time import monotonic
-from typing import Any, Literal, Protocol, runtime_checkable
+from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
 
 from glassloop.core.entries import JSON, Entry, Part, ResultState, Text, ToolCall, ToolResult
 from glassloop.core.errors import ToolDefinitionError
@@ -65,8 +65,7 @@ class Heeds(Protocol):
         """The tools as they judge calls after this conversation. Without any effect."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Bound:
+class _Bound(NamedTuple):
     """A prepared call: the tool and the Python values for its parameters. `outside`: as in `ToolContext`."""
 
     tool: Tool

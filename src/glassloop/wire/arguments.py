@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from glassloop.core.entries import JSON, Mend
 from glassloop.wire import relaxed, strictjson
@@ -26,8 +27,7 @@ WRAPPER_KEYS = (*ARGUMENT_FIELDS, "properties")
 NAME_KEYS = ("name", "function", "tool", "tool_name", "function_name")
 
 
-@dataclass(frozen=True, slots=True)
-class Arguments:
+class Arguments(NamedTuple):
     """The object that a call's arguments mean, or the problem for which it must not run."""
 
     value: Mapping[str, JSON] | None
@@ -116,7 +116,7 @@ def _from_text(text: str, schema: Mapping[str, JSON] | None) -> Arguments:
         if not value:
             return Arguments({}, mends=tuple(mends))
     result = _as_object(value)
-    return replace(result, mends=(*mends, *result.mends)) if mends else result
+    return result._replace(mends=(*mends, *result.mends)) if mends else result
 
 
 def _is_structured(text: JSON) -> bool:
@@ -343,8 +343,5 @@ def _without_surrogates(read: Arguments) -> Arguments:
     value = strictjson.scrubbed(read.value)
     if value == read.value:
         return read
-    return replace(
-        read,
-        value=value,
-        mends=(*read.mends, Mend("lone_surrogate", "half a surrogate pair was replaced by U+FFFD")),
-    )
+    mend = Mend("lone_surrogate", "half a surrogate pair was replaced by U+FFFD")
+    return read._replace(value=value, mends=(*read.mends, mend))

@@ -9,8 +9,7 @@ from __future__ import annotations
 import operator
 import weakref
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
 from glassloop.core.entries import JSON, Entry, Reply, Summary, System
 from glassloop.core.errors import ConfigError
@@ -33,8 +32,7 @@ _ONLY_WITH_TOOLS = frozenset(("tool_choice", "parallel_tool_calls"))
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
-class _Encoded:
+class _Encoded(NamedTuple):
     """A stretch of history as bytes: messages joined by commas, without the brackets.
 
     `entries` are those before the last one, which is the cache's key and held weakly.
