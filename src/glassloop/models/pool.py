@@ -9,7 +9,7 @@ import ssl
 from collections.abc import Callable
 from urllib.parse import urlsplit
 
-from glassloop.models.connection import Connection, HungUp
+from glassloop.models.connection import READ_SIZE, Connection, HungUp
 from glassloop.models.proxies import Proxy
 
 _IDLE_SECONDS = 30.0
@@ -36,6 +36,7 @@ class Pool:
         self._tls = tls
         self._idle: dict[Place, list[Connection]] = {}
         self._all: set[Connection] = set()
+        self._buffer = memoryview(bytearray(READ_SIZE))
         self._sweep: asyncio.TimerHandle | None = None
 
     def idle(self, place: Place) -> Connection | None:
@@ -87,7 +88,7 @@ class Pool:
 
     async def _opened(self, host: str, port: int, tls: ssl.SSLContext | None) -> Connection:
         _, connection = await self._loop.create_connection(
-            lambda: Connection(self._all.discard),
+            lambda: Connection(self._all.discard, self._buffer),
             host,
             port,
             ssl=tls,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import queue
 import sqlite3
@@ -40,13 +39,12 @@ class _Job(Generic[T]):
 @dataclass(slots=True)
 class _Inbox:
     """Work on its way to the thread. To wake a thread costs more than a row, so what nobody waits for goes along with
-    what is waited for, or when it has lingered.
+    what is waited for, or when it has lingered: also where the event loop is stuck, or has ended.
     """
 
     closed: bool = False
     _ready: queue.SimpleQueue[list[_Job[Any]] | None] = field(default_factory=queue.SimpleQueue)
     _patient: list[_Job[Any]] = field(default_factory=list)
-    _due: float = 0.0
     # The garbage collector may close it in the middle of anything that its holder does.
     _lock: threading.RLock = field(default_factory=threading.RLock)
 
@@ -56,50 +54,39 @@ class _Inbox:
             if self.closed:
                 return False
             self._patient.append(job)
-            if urgent or not self._is_fetched_soon():
-                self._hand_over()
+            if urgent:
+                self._ready.put(self._take_patient())
+            elif len(self._patient) == 1:
+                self._ready.put([])  # from now on the thread knows that something waits
         return True
 
     def close(self) -> None:
         with self._lock:
             self.closed = True
-            self._hand_over()
+            self._ready.put(self._take_patient())
             self._ready.put(None)
 
     def next_batch(self) -> tuple[list[_Job[Any]], bool]:
-        """All that is ready, once there is something. False at the end: there is no more."""
+        """All that is queued. What is not urgent waits a little for company. False at the end: there is no more."""
         batch: list[_Job[Any]] = []
-        while not batch or not self._ready.empty():
-            jobs = self._ready.get()
+        wait: float | None = None
+        deadline = float("inf")
+        while True:
+            try:
+                jobs = self._ready.get_nowait() if wait == 0 else self._ready.get(timeout=wait)
+            except queue.Empty:
+                return batch or self._take_patient(), True
             if jobs is None:
                 return batch, False
             batch += jobs
-        return batch, True
+            deadline = min(deadline, time.monotonic() + LINGER_SECONDS)
+            wait = 0 if batch else max(0.0, deadline - time.monotonic())
 
-    def _hand_over(self) -> None:
-        fresh: list[_Job[Any]] = []
-        jobs, self._patient = self._patient, fresh
-        if jobs:
-            self._ready.put(jobs)
-
-    def _is_fetched_soon(self) -> bool:
-        """Have the event loop come back for it, once for all that comes until then. False where none runs.
-
-        A loop that ends before leaves it to the next write, or to the closing.
-        """
-        now = time.monotonic()
-        if now < self._due:
-            return True
-        try:
-            asyncio.get_running_loop().call_later(LINGER_SECONDS, self._fetch)
-        except RuntimeError:
-            return False
-        self._due = now + LINGER_SECONDS
-        return True
-
-    def _fetch(self) -> None:
+    def _take_patient(self) -> list[_Job[Any]]:
         with self._lock:
-            self._hand_over()
+            fresh: list[_Job[Any]] = []
+            taken, self._patient = self._patient, fresh
+        return taken
 
 
 class Writer:
