@@ -106,7 +106,7 @@ class Hands:
 
     def intent(self, one: Operation, attempt: int) -> Intent:
         """What is written down before the call starts for the `attempt`th time."""
-        arguments = dict(_verdict(one).arguments)
+        arguments = _verdict(one).arguments
         return Intent(one.seq, one.call, arguments, effect_of(one), self._key(one.seq), attempt)
 
     def _batches(self, operations: Sequence[Operation]) -> list[list[Operation]]:

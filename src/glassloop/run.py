@@ -105,7 +105,7 @@ class Driver:
     _open: dict[int, ToolCall] = field(default_factory=dict)
     _doubts: Doubts = field(init=False)
     _intended: dict[int, Effect] = field(default_factory=dict)
-    _written: set[int] = field(default_factory=set)
+    _written: frozenset[int] = frozenset()
     _listener: Listener = field(init=False)
     _taken_up_at: int | None = None  # a question there may have been asked by a process that is gone
     waits: Waits = field(default_factory=Waits)
@@ -125,7 +125,7 @@ class Driver:
                 case ToolResult():
                     self._open.pop(record.seq, None)
                 case Note():
-                    self._written.add(record.seq)
+                    self._written |= {record.seq}
 
     @property
     def run_id(self) -> str:

@@ -27,12 +27,12 @@ class Listener:
     recorder: Recorder
     emit: Callable[[Event], None]
     mended: Callable[[Mend], None]
-    used_ids: set[str] = field(default_factory=set)
+    used_ids: dict[str, None] = field(default_factory=dict)  # a third of a set's size
 
     def knows(self, said: Iterable[Entry]) -> None:
         """So much was said before this run."""
         replies = (entry for entry in said if isinstance(entry, Reply))
-        self.used_ids.update(call.id for reply in replies for call in reply.tool_calls)
+        self.used_ids.update((call.id, None) for reply in replies for call in reply.tool_calls)
 
     async def listen(self, request: ModelRequest, seq: int, said_before: int) -> Reply:
         """The reply, after so many entries. Raises `EndpointError`.
@@ -61,7 +61,7 @@ class Listener:
 
     def _with_new_ids(self, reply: Reply, said_before: int) -> Reply:
         calls = with_unique_ids(reply.tool_calls, said_before, self.used_ids)
-        self.used_ids.update([call.id for call in calls])
+        self.used_ids.update([(call.id, None) for call in calls])
         return reply if calls == reply.tool_calls else replace(reply, tool_calls=calls)
 
 

@@ -33,13 +33,14 @@ T = TypeVar("T")
 
 
 class _Encoded(NamedTuple):
-    """A stretch of history as bytes: messages joined by commas, without the brackets.
+    """A stretch of history as bytes: messages with commas between, without the brackets.
 
-    `entries` are those before the last one, which is the cache's key and held weakly.
+    `entries` are those before the last one, which is the cache's key and held weakly. The bytes are left in pieces,
+    which a longer stretch shares: joined, each round would copy all that came before it.
     """
 
     entries: tuple[Entry, ...]
-    body: bytes
+    pieces: tuple[bytes, ...]
     first_role: str
     last_role: str
 
@@ -126,6 +127,8 @@ class Encoder:
             pieces.append(self._group(group))
             if position == len(groups) - 2:
                 pieces = [self._remember(history[: start + sum(map(len, groups[:-1]))], pieces)]
+                for part in groups[:-1]:  # the longer stretch holds them from now on
+                    self._groups.drop(part[-1])
         stretches = _spaced(pieces, alternate=self.profile.alternate)
         if self.profile.alternate and pieces and _last_role(pieces) == "assistant":
             stretches += [b",", _GO_ON]
@@ -174,9 +177,9 @@ class Encoder:
         return 0, []
 
     def _remember(self, history: tuple[Entry, ...], pieces: Sequence[_Encoded]) -> _Encoded:
-        body = b"".join(_spaced(pieces, alternate=self.profile.alternate))
+        spaced = tuple(_spaced(pieces, alternate=self.profile.alternate))
         # No first role: it stands at the beginning, and what had to come before a reply is already in it.
-        whole = _Encoded(history[:-1], body, "", _last_role(pieces))
+        whole = _Encoded(history[:-1], spaced, "", _last_role(pieces))
         if len(pieces) > 1 and pieces[0].entries:
             # The shorter stretch is no longer needed: the conversation went on.
             self._histories.drop(history[len(pieces[0].entries)])
@@ -189,7 +192,7 @@ class Encoder:
         messages = render(group, self.profile)
         made = _Encoded(
             group[:-1],
-            b",".join(map(encoded, messages)),
+            (b",".join(map(encoded, messages)),) if messages else (),
             messages[0]["role"] if messages else "",
             messages[-1]["role"] if messages else "",
         )
@@ -204,17 +207,17 @@ def _spaced(pieces: Sequence[_Encoded], *, alternate: bool) -> list[bytes]:
     spaced: list[bytes] = []
     last = "system"
     for piece in pieces:
-        if not piece.body:
+        if not piece.pieces:
             continue
         if alternate and piece.first_role == "assistant" and last not in ("user", "tool"):
             spaced += [b",", _GO_ON]
-        spaced += [b",", piece.body]
+        spaced += (b",", *piece.pieces)
         last = piece.last_role
     return spaced[1:]
 
 
 def _last_role(pieces: Sequence[_Encoded]) -> str:
-    return next((piece.last_role for piece in reversed(pieces) if piece.body), "")
+    return next((piece.last_role for piece in reversed(pieces) if piece.pieces), "")
 
 
 def _same(known: Sequence[Entry], history: Sequence[Entry]) -> bool:
@@ -311,26 +314,34 @@ def _of_past_calls(entries: Sequence[Entry]) -> list[ToolSpec]:
 K = TypeVar("K")
 
 
+class _Ref(weakref.ref[K]):
+    """A weak reference that knows under which key it is kept."""
+
+    __slots__ = ("key",)
+    key: int
+
+
 class _ByIdentity(Generic[K, T]):
     """Values that belong to objects, kept while those live. Nothing is hashed: that would read whole entries."""
 
     def __init__(self) -> None:
-        self._items: dict[int, tuple[weakref.ref[K], T]] = {}
+        self._items: dict[int, tuple[_Ref[K], T]] = {}
+        self._forgetting = self._forget  # made once: a function for each item would weigh as much as the item
 
     def get(self, owner: K) -> T | None:
         item = self._items.get(id(owner))
         return item[1] if item is not None and item[0]() is owner else None
 
     def put(self, owner: K, value: T) -> T:
-        key = id(owner)
-        items = self._items
-
-        def forget(dead: weakref.ref[K]) -> None:
-            if (item := items.get(key)) is not None and item[0] is dead:
-                del items[key]
-
-        items[key] = (weakref.ref(owner, forget), value)
+        reference = _Ref(owner, self._forgetting)
+        reference.key = id(owner)
+        self._items[reference.key] = (reference, value)
         return value
+
+    def _forget(self, dead: weakref.ref[K]) -> None:
+        assert isinstance(dead, _Ref)
+        if (item := self._items.get(dead.key)) is not None and item[0] is dead:
+            del self._items[dead.key]
 
     def __len__(self) -> int:
         return len(self._items)
