@@ -435,6 +435,8 @@ def test_sessions_are_listed_searched_named_exported_imported_and_deleted(
 
     listed = sessions().out.splitlines()
     assert [line.split("\t")[2:] for line in listed] == [["idle", "other"], ["idle", "去京都看红叶"]]
+    told = [json.loads(line) for line in sessions("list", "--json").out.splitlines()]
+    assert [(one["title"], one["labels"]) for one in told] == [("other", []), ("去京都看红叶", [])]
     (hit,) = [json.loads(line) for line in sessions("search", "红叶", "--json", "-n", "1").out.splitlines()]
     kyoto = hit["session_id"]
     assert "红叶" in hit["snippet"]

@@ -24,7 +24,6 @@ from glassloop.sessions import (
     masked_calls,
     place,
     records,
-    words,
 )
 from glassloop.sessions import owner as owners
 from glassloop.sessions.claiming import Claimed, Terms
@@ -120,7 +119,6 @@ class SqliteJournal:
             await self._write(
                 end.run_id, partial(claiming.finish, end=self._without_secrets(end)), urgent=True
             )
-            self._submit(words.index_some, urgent=False)
         finally:
             if claim := self._claims.pop(end.run_id, None):
                 owners.release(claim.claimed.owner)

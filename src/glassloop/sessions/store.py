@@ -80,6 +80,11 @@ class Store:
         with self._reading() as connection:
             return listing.info(connection, listing.resolve(connection, session))
 
+    def unindexed(self) -> int:
+        """How many entries the next search has to index first; a second's work is some ten thousand of them."""
+        with self._reading() as connection:
+            return words.unindexed(connection)
+
     def search(self, query: str, limit: int = 20) -> list[Hit]:
         """The best entries of all sessions that hold every word of the query."""
         with opened(self.path) as connection:

@@ -32,6 +32,10 @@ _NEW = """
 SELECT entry_id, parent_id, run_id, seq, type, body, masked, seconds, cost, at_ms FROM entry
 WHERE entry_id > (SELECT CAST(v AS INTEGER) FROM meta WHERE k = 'indexed_to') ORDER BY entry_id LIMIT ?
 """
+_UNINDEXED = """
+SELECT count(*) FROM entry
+WHERE entry_id > coalesce((SELECT CAST(v AS INTEGER) FROM meta WHERE k = 'indexed_to'), 0)
+"""
 # The best are chosen by the index alone; only those are then looked up.
 _FIND = """
 SELECT entry.entry_id, parent_id, entry.run_id, seq, type, entry.body, masked, seconds, cost, at_ms,
@@ -54,6 +58,12 @@ class Hit:
     kind: str
     at_ms: int
     snippet: str
+
+
+def unindexed(connection: sqlite3.Connection) -> int:
+    """How many entries no search has seen yet. They are indexed before the next one: most runs are never searched."""
+    (count,) = connection.execute(_UNINDEXED).fetchone()
+    return int(count)
 
 
 def index_some(connection: sqlite3.Connection, most: int = 2000) -> bool:

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from glassloop.sessions.store import Store
 
 _SHOWN = 30
+_INDEXED_SOON = 5_000
+"""So many entries are made searchable in less than a second."""
 _DAY_MS = 24 * 3600 * 1000
 _WHO = {
     "user": "you",
@@ -78,7 +80,7 @@ def _list(sessions: Sequence[SessionInfo], *, as_json: bool) -> int:
     from glassloop.sessions.markdown import when
 
     if as_json:
-        return _print_json(sessions)
+        return _print_json([one._asdict() for one in sessions])
     rows = [(one.session_id, when(one.updated_ms), one.state, _title(one)) for one in sessions]
     if not rows:
         say(Line("There are no such sessions.", "quiet"))
@@ -92,9 +94,9 @@ def _title(one: SessionInfo) -> str:
     return one_line(f"{name}{one.title}{labels}")
 
 
-def _print_json(values: Sequence[Any]) -> int:
+def _print_json(values: Sequence[Mapping[str, Any]]) -> int:
     for value in values:
-        text = json.dumps(dataclasses.asdict(value), ensure_ascii=False)
+        text = json.dumps(value, ensure_ascii=False)
         print(INVISIBLE.sub(lambda found: json.dumps(found.group())[1:-1], text))
     return ANSWERED
 
@@ -109,9 +111,12 @@ def search(words: tuple[str, ...], most: int, as_json: bool) -> int:
     """Find where all these WORDS were said, by you, a model or a tool."""
     from glassloop.sessions.markdown import when
 
-    hits = open_store().search(" ".join(words), most)
+    store = open_store()
+    if (new := store.unindexed()) > _INDEXED_SOON:
+        say(Line(f"Making {counted(new, 'new message')} searchable …", "quiet"))
+    hits = store.search(" ".join(words), most)
     if as_json:
-        return _print_json(hits)
+        return _print_json([dataclasses.asdict(hit) for hit in hits])
     if not hits:
         say(Line("That was said in no session.", "quiet"))
         return FAILED
