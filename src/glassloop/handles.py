@@ -130,8 +130,8 @@ class Run(Generic[T]):
         """Where the driver's events arrive."""
         if self._events is not None:
             self._events.append(event)
-            if self._news is not None:
-                self._news.set()
+        if self._news is not None:
+            self._news.set()
 
     def _last_outcome(self, driver: Driver) -> Result[T]:
         """The outcome, even where a controller of one's own or a type's validator cannot say how it stands."""

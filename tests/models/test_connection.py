@@ -23,9 +23,11 @@ from hypothesis import strategies as st
 from tests.models.asking import QUICK, ask
 
 from glassloop.core.errors import ConnectionLost
+from glassloop.core.recording import NoRecorder
 from glassloop.models.connection import BadHttp, Connection
 from glassloop.models.deadlines import Deadlines, Retries
 from glassloop.models.endpoint import Endpoint
+from glassloop.models.http import Client
 from glassloop.testing.rawhttp import read_request
 
 BODY = json.dumps(
@@ -311,12 +313,12 @@ def test_a_clock_that_is_looked_at_too_late_does_not_outweigh_what_has_come():
         await writer.drain()
         loop = asyncio.get_running_loop()
         loop.call_later(0.05, writer.write, body[5:])
-        loop.call_later(0.05, time.sleep, 0.6)
+        loop.call_later(0.05, time.sleep, 1.5)
         await reader.read()
 
     async def story():
         async with serving(handle) as port:
-            limits = Deadlines(silence=0.3, first_byte=0.3)
+            limits = Deadlines(silence=1.0)
             endpoint = Endpoint(f"http://127.0.0.1:{port}/v1", "m", retries=ONCE, deadlines=limits)
             heard = await ask(endpoint)
             await endpoint.close()
@@ -325,6 +327,32 @@ def test_a_clock_that_is_looked_at_too_late_does_not_outweigh_what_has_come():
     heard = asyncio.run(story())
     assert heard.error is None
     assert heard.reply.text == "fine"
+
+
+def test_the_time_that_a_caller_takes_before_it_reads_on_is_not_the_servers():
+    """Head and first bytes come together, so that the first wait is after the caller's pause."""
+
+    async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await read_request(reader)
+        writer.write(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nfirst\r\n")
+        await writer.drain()
+        await asyncio.sleep(2.4)
+        writer.write(b"4\r\nlast\r\n0\r\n\r\n")
+        await writer.drain()
+        await reader.read()
+
+    async def story():
+        async with serving(handle) as port:
+            client = Client(deadlines=Deadlines(whole=2.0), verify=True, ca=None, proxy=None, limit=100)
+            answer = await client.send("GET", f"http://127.0.0.1:{port}/", {}, None, NoRecorder())
+            data = await answer.read()
+            await asyncio.sleep(2.3)
+            while more := await answer.read():
+                data += more
+            await client.close()
+            return data
+
+    assert asyncio.run(story()) == b"firstlast"
 
 
 async def _read(connection: Connection) -> bytes:

@@ -183,7 +183,10 @@ def test_an_intent_written_again_is_a_further_attempt(journal, path):
 
 
 @pytest.mark.parametrize(("effect", "transactions"), [("once", 2), ("read", 1)])
-def test_a_round_takes_two_transactions_and_one_where_nothing_must_be_intended(journal, effect, transactions):
+def test_a_round_takes_two_transactions_and_one_where_nothing_must_be_intended(
+    journal, effect, transactions, monkeypatch
+):
+    monkeypatch.setattr("glassloop.sessions.writer.LINGER_SECONDS", 60.0)  # however slow this machine is
     made, statements = kit.call(), []
 
     async def work():
@@ -210,6 +213,14 @@ def test_a_reply_that_nothing_follows_is_written_all_the_same(journal, path):
                 await asyncio.sleep(0.01)
 
     asyncio.run(work())
+
+
+def test_what_nobody_waits_for_is_written_too_where_it_was_queued_while_the_thread_was_woken(path):
+    """Its call to the thread may be taken for that of the urgent work before it."""
+    writer = writer_for(path)
+    for _ in range(20):
+        writer.submit(lambda connection: None, urgent=True)
+        assert writer.submit(lambda connection: "written", urgent=False).result(timeout=20) == "written"
 
 
 def test_what_was_queued_when_its_loop_ended_is_written_when_the_journal_is_closed(journal, path):

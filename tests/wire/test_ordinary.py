@@ -4,13 +4,16 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import example, given
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from tests.wire.reading import TOOLS
 
+from glassloop.core.entries import Reply
 from glassloop.wire.arguments import by_ladder, plain_object, read_arguments
+from glassloop.wire.chunks import Chunks
 from glassloop.wire.completion import read_any_completion
 from glassloop.wire.ordinary import ordinary_reply
+from glassloop.wire.stream import StreamReader
 
 CALL = {
     "id": "call_1",
@@ -158,3 +161,72 @@ def test_plain_arguments_are_what_the_ladder_reads(text: str) -> None:
 def test_plain_arguments_take_the_short_way() -> None:
     sent = {"text": "東京", "count": 3, "share": 1.5, "flag": True}
     assert plain_object(json.dumps(sent, ensure_ascii=False), _SCHEMA) == sent
+
+
+# ── streams ──────────────────────────────────────────────────────────────────────────────────────────
+
+_DELTAS = st.one_of(
+    st.sampled_from(
+        (
+            {"role": "assistant", "content": None},
+            {"role": "assistant", "content": ""},
+            {"content": "Rome "},
+            {"content": "is."},
+            {"tool_calls": [{"index": 0, "id": "call_1", "type": "function", "function": {"name": "get_weather", "arguments": ""}}]},
+            {"tool_calls": [{"index": 0, "function": {"arguments": '{"city": '}}]},
+            {"tool_calls": [{"index": 0, "function": {"arguments": '"Oslo"}'}}]},
+            {"tool_calls": [{"index": 1, "id": "call_2", "function": {"name": "get_weather", "arguments": '{"city": "Rom"}'}}]},
+            {"tool_calls": []},
+            {},
+        )
+    ),
+    st.builds(lambda content: {"content": content}, _ODD),
+)  # fmt: skip
+_FINISHES = _mostly(None, st.sampled_from(("stop", "tool_calls", "length", "error", "content_filter", "", 7)))
+_USAGES = _mostly(None, st.one_of(st.just({"prompt_tokens": 3, "completion_tokens": None}), _ODD))
+_CHUNKS = st.builds(
+    lambda delta, finish, index, usage, choices: {
+        "id": "c1",
+        "object": "chat.completion.chunk",
+        "choices": choices if choices is not None else [{"index": index, "delta": delta, "finish_reason": finish}],
+        "usage": usage,
+    },
+    _DELTAS, _FINISHES, _mostly(0, _ODD), _USAGES, _mostly(None, st.just([])),
+)  # fmt: skip
+
+
+def _as_it_streams(chunks: list[Any], monkeypatch: pytest.MonkeyPatch, *, quickly: bool) -> Any:
+    with monkeypatch.context() as patch:
+        if not quickly:
+            patch.setattr(Chunks, "_takes_silently", lambda self, chunk: False)
+        reader = StreamReader(TOOLS)
+        body = "".join(f"data: {json.dumps(chunk)}\n\n" for chunk in chunks) + "data: [DONE]\n\n"
+        shown = reader.feed(body.encode())
+        read = reader.finish()
+    return shown, reader.tail, read if isinstance(read, Reply) else (read.reason, read.partial)
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60)
+@given(chunks=st.lists(_CHUNKS, max_size=9))
+def test_a_stream_is_read_the_same_with_and_without_the_short_way(chunks, monkeypatch):
+    quick, general = (_as_it_streams(chunks, monkeypatch, quickly=quickly) for quickly in (True, False))
+    assert quick == general
+
+
+@pytest.mark.parametrize("content", [[], {}, None, ""], ids=repr)
+def test_a_chunk_without_text_takes_none_away(content, monkeypatch):
+    said = [
+        {"content": "Rome is "},
+        {"content": "the capital "},
+        {"content": content},
+        {"content": "of Italy."},
+    ]
+    chunks = [
+        {"object": "chat.completion.chunk", "choices": [{"index": 0, "delta": delta, "finish_reason": None}]}
+        for delta in said
+    ]
+    chunks.append(
+        {"object": "chat.completion.chunk", "choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}
+    )
+    _, _, reply = _as_it_streams(chunks, monkeypatch, quickly=True)
+    assert reply.text == "Rome is the capital of Italy."

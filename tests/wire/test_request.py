@@ -191,8 +191,8 @@ def test_a_request_up_to_its_messages_end_is_a_prefix_of_the_next():
 
 def test_a_round_encodes_only_what_is_new(monkeypatch):
     encoded = []
-    real = request.encoded
-    monkeypatch.setattr(request, "encoded", lambda value: encoded.append(value) or real(value))
+    real = request.encoded_quickly
+    monkeypatch.setattr(request, "encoded_quickly", lambda value: encoded.append(value) or real(value))
     encoder = Encoder(Profile())
     costs = []
     for history in rounds(40):
@@ -200,6 +200,19 @@ def test_a_round_encodes_only_what_is_new(monkeypatch):
         encoder.encode("m", history, TOOLS, {}, stream=True)
         costs.append(len(encoded) - before)
     assert set(costs[2:]) == {2}  # the turn and its result
+
+
+def test_a_history_cut_behind_its_summary_is_sent_as_an_encoder_that_never_saw_it_sends_it():
+    system, summary = System("Be brief."), Summary("They greeted.", replaces=2)
+    kept = [Reply("Yes?"), User((Text("And now?"),)), Reply("Now this.")]
+    whole = (system, User((Text("Hello"),)), Reply("Hi."), summary, *kept)
+    used = Encoder(Profile())
+    for history in (whole, (*whole, User((Text("More."),)))):
+        used.encode("m", history, (), {}, stream=False)
+    cut = (system, summary, *kept, User((Text("More."),)))
+    assert used.encode("m", cut, (), {}, stream=False) == Encoder(Profile()).encode(
+        "m", cut, (), {}, stream=False
+    )
 
 
 def test_nothing_is_kept_of_a_conversation_that_is_gone():

@@ -21,6 +21,7 @@ class Answer:
     """
 
     __slots__ = (
+        "_came",
         "_closed",
         "_connection",
         "_deadlines",
@@ -44,6 +45,7 @@ class Answer:
         recorder: Recorder,
         *,
         started: float,
+        came: float,
         limit: int,
         url: str,
     ) -> None:
@@ -53,7 +55,7 @@ class Answer:
         self._connection = connection
         self._release = release
         self._deadlines = deadlines
-        self._started = started
+        self._started, self._came = started, came
         self._recorder = recorder
         self._watch: BodyWatch | None = (
             None  # begins with the first wait; most whole answers come in one piece
@@ -81,7 +83,7 @@ class Answer:
     async def _more(self) -> None:
         """Wait for bytes, on the clock."""
         if self._watch is None:
-            self._watch = BodyWatch(self._deadlines, self._connection, self._started)
+            self._watch = BodyWatch(self._deadlines, self._connection, self._started, self._came)
             if self._nearly_over:
                 self._watch.nearly_over()
         self._watch.begin()

@@ -91,6 +91,7 @@ class Client:
                 self._deadlines,
                 recorder,
                 started=started,
+                came=loop.time(),
                 limit=self._limit,
                 url=url,
             )

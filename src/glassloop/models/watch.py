@@ -43,14 +43,15 @@ class BodyWatch:
         "_started",
     )
 
-    def __init__(self, deadlines: Deadlines, connection: Connection, started: float) -> None:
+    def __init__(self, deadlines: Deadlines, connection: Connection, started: float, came: float) -> None:
+        """`started`: when the request was sent, `came`: when the head of its answer was there."""
         self._deadlines = deadlines
         self._connection = connection
         self._loop = asyncio.get_running_loop()
         self._started = started
         self._silence = deadlines.silence
         self._away = 0.0
-        self._bytes_at = self._left_at = self._content_at = self._loop.time()
+        self._bytes_at = self._left_at = self._content_at = came
         self._reading = self._armed = False
         connection.clock = self
 

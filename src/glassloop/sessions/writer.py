@@ -75,7 +75,7 @@ class _Inbox:
             try:
                 jobs = self._ready.get_nowait() if wait == 0 else self._ready.get(timeout=wait)
             except queue.Empty:
-                return batch or self._take_patient(), True
+                return [*batch, *self._take_patient()], True  # its call may have been taken for the batch's
             if jobs is None:
                 return batch, False
             batch += jobs

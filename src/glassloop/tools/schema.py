@@ -218,19 +218,22 @@ def _bind(
     try:
         values: dict[str, Any] = adapter.validate_python(dict(arguments))
     except ValueError as error:
-        raise _bad_arguments(error) from error
+        if problems := _complaints(error):
+            raise BadArguments(problems) from error
+        raise
     for each in made:
         if each.name not in values:
             values[each.name] = each.default.get_default(call_default_factory=True, validated_data={})
     return values
 
 
-def _bad_arguments(error: ValueError) -> Exception:
+def _complaints(error: ValueError) -> list[str]:
+    """What validation found; nothing where a function of the user's own failed."""
     from pydantic import ValidationError
 
     if not isinstance(error, ValidationError):
-        return error
-    return BadArguments([_complaint(dict(each)) for each in error.errors(include_url=False)])
+        return []
+    return [_complaint(dict(each)) for each in error.errors(include_url=False)]
 
 
 def _complaint(error: dict[str, Any]) -> str:

@@ -205,10 +205,12 @@ class Chunks:
         return True
 
     def _takes_choice(self, choice: JSON) -> bool:
-        if type(choice) is not dict or not choice.keys() <= _PLAIN_CHOICE or choice.get("index") != 0:
+        if type(choice) is not dict or not choice.keys() <= _PLAIN_CHOICE:
+            return False
+        if type(choice.get("index")) is not int or choice["index"] != 0:
             return False
         delta, finish = choice.get("delta"), choice.get("finish_reason")
-        if type(delta) is not dict or not delta.keys() <= _SILENT or delta.get("content"):
+        if type(delta) is not dict or not delta.keys() <= _SILENT or delta.get("content") not in (None, ""):
             return False
         if finish not in (None, "stop", "tool_calls"):
             return False

@@ -12,16 +12,25 @@ from glassloop.core.entries import JSON
 
 
 def dumps(value: JSON) -> str:
-    """Compact JSON text. NaN and infinities, which JSON does not have, become null."""
-    return encoded(value).decode()
+    """Compact JSON text of what JSON has. NaN and infinities become null."""
+    return encoded_quickly(value).decode()
+
+
+def encoded_quickly(value: JSON) -> bytes:
+    """`encoded` for messages, in a third of its time: for lists and objects of texts and numbers, and nothing else.
+
+    It may write a float otherwise than `json` does, and takes a set for a list.
+    """
+    try:
+        return to_json(value, inf_nan_mode="null")
+    except ValueError:  # half of a surrogate pair, or deep nesting
+        return encoded(value)
 
 
 def encoded(value: JSON) -> bytes:
-    """Compact JSON in UTF-8. Two surrogates that make a pair are joined; a lone one, without UTF-8, is replaced."""
-    try:
-        return to_json(value, inf_nan_mode="null")  # a third of the time that `json` takes
-    except ValueError:  # half of a surrogate pair, or deep nesting
-        pass
+    """Compact JSON in UTF-8. NaN and infinities become null. Two surrogates that make a pair are joined; a lone one,
+    without UTF-8, is replaced. Raises TypeError for what is no JSON.
+    """
     try:
         return _utf8(_dumps(value))
     except ValueError:

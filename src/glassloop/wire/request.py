@@ -15,7 +15,7 @@ from glassloop.core.entries import JSON, Entry, Reply, Summary, System
 from glassloop.core.errors import ConfigError
 from glassloop.core.tools import ToolSpec
 from glassloop.wire import diet
-from glassloop.wire.compact import encoded, encoded_exactly
+from glassloop.wire.compact import encoded, encoded_exactly, encoded_quickly
 from glassloop.wire.groups import divided, groups_of, is_sent
 from glassloop.wire.labels import wire_name
 from glassloop.wire.messages import GO_ON, render
@@ -144,7 +144,7 @@ class Encoder:
         first = entries[0] if len(entries) > 1 else None
         if not isinstance(first, System) or not first.text.strip() or isinstance(entries[1], System):
             return 0, []
-        if tools and self.profile.text_tools:
+        if (tools and self.profile.text_tools) or (isinstance(entries[1], Summary) and entries[1].replaces):
             return 0, []
         start, pieces = self._remembered(entries)
         if start and any(isinstance(entry, (System, Summary)) for entry in entries[start:]):
@@ -192,7 +192,7 @@ class Encoder:
         messages = render(group, self.profile)
         made = _Encoded(
             group[:-1],
-            (b",".join(map(encoded, messages)),) if messages else (),
+            (b",".join(map(encoded_quickly, messages)),) if messages else (),
             messages[0]["role"] if messages else "",
             messages[-1]["role"] if messages else "",
         )
