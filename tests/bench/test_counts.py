@@ -22,7 +22,7 @@ def counts() -> dict[str, dict[str, float]]:
     return json.loads(done.stdout)
 
 
-@pytest.mark.parametrize(("mode", "most"), [("whole", 860), ("streamed", 1220)])
+@pytest.mark.parametrize(("mode", "most"), [("whole", 920), ("streamed", 1300)])
 def test_a_request_takes_no_more_function_calls_than_it_did(counts, mode, most):
     assert counts["glassloop"][f"calls a request, 10 rounds, {mode}"] <= most
 
@@ -30,7 +30,7 @@ def test_a_request_takes_no_more_function_calls_than_it_did(counts, mode, most):
 @pytest.mark.parametrize("mode", ["whole", "streamed"])
 def test_a_request_takes_few_turns_of_the_event_loop(counts, mode):
     """Each turn is a system call and a chance for a thousand other agents to go first."""
-    assert counts["glassloop"][f"loop turns a request, 10 rounds, {mode}"] <= 4
+    assert counts["glassloop"][f"loop turns a request, 10 rounds, {mode}"] <= 6
 
 
 @pytest.mark.parametrize("mode", ["whole", "streamed"])
@@ -38,7 +38,7 @@ def test_a_round_does_not_grow_with_the_history(counts, mode):
     """Over the fifty rounds by which the runs differ, a request has 25 more rounds before it on average."""
     ours = counts["glassloop"]
     more = ours[f"calls a request, 60 rounds, {mode}"] - ours[f"calls a request, 10 rounds, {mode}"]
-    assert more / 25 <= 1
+    assert more / 25 <= 2
 
 
 def test_a_streamed_token_costs_no_more_calls_than_in_a_loop_written_by_hand(counts):
@@ -46,7 +46,7 @@ def test_a_streamed_token_costs_no_more_calls_than_in_a_loop_written_by_hand(cou
 
 
 def test_an_agent_among_many_holds_little_memory(counts):
-    assert counts["glassloop"]["KiB an agent"] <= 36
+    assert counts["glassloop"]["KiB an agent"] <= 40
 
 
 @pytest.mark.parametrize("mode", ["whole", "streamed"])
