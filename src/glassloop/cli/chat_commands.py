@@ -129,7 +129,10 @@ def _history(chat: Chat, argument: str) -> list[Line]:
             case Reply():
                 lines += _block("model", entry.text, "plain") if entry.text else []
                 lines += [
-                    Line(f"→ {call_text(one.name, one.arguments or one.text)}", "call")
+                    Line(
+                        f"→ {call_text(one.name, one.text if one.arguments is None else one.arguments)}",
+                        "call",
+                    )
                     for one in entry.tool_calls
                 ]
             case ToolResult():

@@ -21,7 +21,7 @@ _MOST_HEAD = 128 * 1024
 
 _LONG_HEAD = f"its head is longer than {_MOST_HEAD // 1024} KiB"
 
-READ_SIZE = 64 * 1024
+READ_SIZE = 256 * 1024
 """The most bytes that one read takes."""
 
 _MOST_HELD = 256 * 1024

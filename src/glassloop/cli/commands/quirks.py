@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from pathlib import Path
 
 import click
@@ -32,7 +33,8 @@ def command() -> None:
 )
 def serve(file: Path, host: str, port: int) -> int:
     """Serve each quirk of FILE under a base URL of its own, until Ctrl-C."""
-    asyncio.run(_serve(file, host, port))
+    with suppress(KeyboardInterrupt):
+        asyncio.run(_serve(file, host, port))
     return ANSWERED
 
 
