@@ -204,7 +204,7 @@ def values_for(dialect):
 
 
 @every_dialect
-@settings(max_examples=25)
+@settings(max_examples=20)
 @given(data=st.data())
 def test_what_the_template_renders_is_read_back_exactly(dialect, data):
     calls = data.draw(st.lists(values_for(dialect), min_size=1, max_size=4))

@@ -206,7 +206,7 @@ def _as_it_streams(chunks: list[Any], monkeypatch: pytest.MonkeyPatch, *, quickl
     return shown, reader.tail, read if isinstance(read, Reply) else (read.reason, read.partial)
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=40)
 @given(chunks=st.lists(_CHUNKS, max_size=9))
 def test_a_stream_is_read_the_same_with_and_without_the_short_way(chunks, monkeypatch):
     quick, general = (_as_it_streams(chunks, monkeypatch, quickly=quickly) for quickly in (True, False))
