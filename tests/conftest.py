@@ -1,11 +1,16 @@
 """Settings that all tests share. Fixtures live beside the tests that use them."""
 
 import os
+import signal
 import tempfile
 from collections.abc import Iterator
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+# Whoever starts the tests in the background may have them ignore Ctrl-C, and programs inherit that; tests send it.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # Here: new examples every time, kept in .hypothesis when they fail. In CI: the same examples on every run,
 # and a blob that reproduces a failure anywhere. No deadlines: a slow machine is no broken rule.
