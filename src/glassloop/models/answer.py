@@ -57,9 +57,7 @@ class Answer:
         self._deadlines = deadlines
         self._started, self._came = started, came
         self._recorder = recorder
-        self._watch: BodyWatch | None = (
-            None  # begins with the first wait; most whole answers come in one piece
-        )
+        self._watch: BodyWatch | None = None  # made for the first wait; most whole answers need none
         self._ended = self._closed = self._nearly_over = False
         self._decoder = Decoder(connection.headers.get("content-encoding", ""), limit)
 

@@ -114,7 +114,7 @@ class Connection(asyncio.BufferedProtocol):
 
     async def more(self) -> None:
         """Wait until it is `ready`."""
-        while not self._pieces and not self.complete:
+        while not self.ready:
             self._raise_if_over()
             await self._wait()
 
@@ -140,8 +140,7 @@ class Connection(asyncio.BufferedProtocol):
     @property
     def reusable(self) -> bool:
         """Whether another request may be sent after this answer."""
-        ended = self.complete and not self._pieces and not self._stray
-        return ended and self._keeps_alive and self.open
+        return self.at_end and not self._stray and self._keeps_alive and self.open
 
     def fail(self, error: Exception) -> None:
         """Break off: whoever waits, or waits next, is raised this."""

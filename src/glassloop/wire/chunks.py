@@ -64,6 +64,11 @@ class _Choice:
     finish: str | None = None
     fields: dict[str, JSON] = field(default_factory=dict)
 
+    def end(self, finish: str | None) -> None:
+        """A finish reason, if there is one; none outweighs that the turn failed or was cut off."""
+        if finish and finish_kind(self.finish) not in ("failed", "cut_off"):
+            self.finish = finish
+
 
 class Chunks:
     """Takes the events of one streamed completion in order."""
@@ -215,8 +220,7 @@ class Chunks:
         if finish not in (None, "stop", "tool_calls"):
             return False
         state = self._state_of(0)
-        if finish and finish_kind(state.finish) not in ("failed", "cut_off"):
-            state.finish = finish
+        state.end(finish)
         state.by_deltas = state.by_deltas or bool(delta)
         state.message.add(delta)
         return True
@@ -286,9 +290,7 @@ class Chunks:
     def _choice(self, choice: Mapping[str, JSON], deltas: list[Delta]) -> None:
         index = choice.get("index")
         state = self._state_of(index if isinstance(index, int) else 0)
-        finish = finish_field(choice)
-        if finish and finish_kind(state.finish) not in ("failed", "cut_off"):
-            state.finish = finish
+        state.end(finish_field(choice))
         state.fields |= {key: choice[key] for key in _CHOICE_FIELDS if choice.get(key)}
         self._merge(state, state.increments.of(_delta_of(choice, state)), deltas)
 

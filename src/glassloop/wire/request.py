@@ -172,7 +172,7 @@ class Encoder:
             known = self._histories.get(history[index])
             if known is not None and len(known.entries) == index:
                 following = history[index + 1] if index + 1 < len(history) else None
-                if isinstance(following, Reply) and is_sent(following) and known.entries == history[:index]:
+                if isinstance(following, Reply) and is_sent(following) and _same(known.entries, history):
                     return index + 1, [known]
         return 0, []
 
