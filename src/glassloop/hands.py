@@ -107,7 +107,7 @@ class Hands:
     def intent(self, one: Operation, attempt: int) -> Intent:
         """What is written down before the call starts for the `attempt`th time."""
         arguments = _verdict(one).arguments
-        return Intent(one.seq, one.call, arguments, effect_of(one), self._key(one.seq), attempt)
+        return Intent(one.seq, one.call, arguments, effect_of(one), _key(self.run_id, one.seq), attempt)
 
     def _batches(self, operations: Sequence[Operation]) -> list[list[Operation]]:
         if len(operations) > 1 and any(self.tools.is_sequential(one.call.name) for one in operations):
@@ -146,17 +146,14 @@ class Hands:
             run_id=self.run_id,
             seq=one.seq,
             call_id=one.call.id,
-            key=self._key(one.seq),
+            key=_key(self.run_id, one.seq),
             agent=self.agent,
             progress=lambda text: self.emit(ToolProgress(one.seq, text)),
         )
 
-    def _key(self, seq: int) -> str:
-        return _key_of(self.run_id, seq)
-
 
 @lru_cache(maxsize=256)  # it is asked for twice: for the intent, and for the call itself
-def _key_of(run_id: str, seq: int) -> str:
+def _key(run_id: str, seq: int) -> str:
     return hashlib.sha256(f"{run_id}\x1f{seq}".encode()).hexdigest()
 
 

@@ -109,9 +109,11 @@ class Driver:
     _listener: Listener = field(init=False)
     _taken_up_at: int | None = None  # a question there may have been asked by a process that is gone
     waits: Waits = field(default_factory=Waits)
+    run_id: str = field(init=False)
 
     def __post_init__(self) -> None:
         """Take up where a run that is continued stood; its records have been fed to the controller."""
+        self.run_id = self.start.run_id
         self._doubts = Doubts.of(self.opened)
         self._listener = Listener(self.model, self.recorder, self.emit, self._mended)
         self._listener.knows(self.controller.entries)
@@ -126,10 +128,6 @@ class Driver:
                     self._open.pop(record.seq, None)
                 case Note():
                     self._written |= {record.seq}
-
-    @property
-    def run_id(self) -> str:
-        return self.start.run_id
 
     def cancel(self) -> None:
         """Stop the effect that is going on, or the next one. What is being written down is never interrupted."""
@@ -235,7 +233,9 @@ class Driver:
 
     async def _happened(self, seq: int, value: Journaled, cost: float | None = None) -> None:
         """Write one thing down, then let the loop see it."""
-        await self._all_happened([self._record(seq, value, cost)])
+        record = self._record(seq, value, cost)
+        await self.journal.commit(self.run_id, [record])
+        self.controller.feed(record)
 
     async def _all_happened(self, records: Sequence[Record]) -> None:
         """The same for several that belong into one transaction."""
@@ -339,11 +339,11 @@ class Driver:
         results = [(one, one.result or self._doubts.result(one.seq, one.call)) for one in step.operations]
         decided = [(one, result) for one, result in results if result is not None]
         to_run = [one for one, result in results if result is None]
-        attempts = {one.seq: self._doubts.attempt(one.seq) for one in to_run}
-        intents = [hands.intent(one, attempts[one.seq]) for one in to_run if effect_of(one) != "read"]
+        lasting = [one for one in to_run if effect_of(one) != "read"]
+        intents = [hands.intent(one, self._doubts.attempt(one.seq)) for one in lasting]
         if intents:
             await self.journal.intend(self.run_id, intents)
-            self._intended.update({intent.seq: intent.effect for intent in intents})
+            self._intended.update([(intent.seq, intent.effect) for intent in intents])
         if decided:
             await self._results(decided)
         await hands.run(to_run)

@@ -305,7 +305,7 @@ class Loop:
     def _open_turn(self, reply: Reply) -> None:
         self._add(reply)
         self._empty = 0
-        self._turn = [OpenCall(self._seq + i, call) for i, call in enumerate(reply.tool_calls)]
+        self._turn = [OpenCall(seq, call) for seq, call in enumerate(reply.tool_calls, self._seq)]
         self._due = len(self._turn)
         self._seq += len(self._turn)
         if self._stopping or self._hopeless:

@@ -36,9 +36,10 @@ class Repeats:
     def add(self, turn: list[tuple[ToolCall, ToolResult]]) -> tuple[int, str]:
         """Take in a finished turn; give the highest count in it and the name of that call's tool."""
         prints = [fingerprint(call, result) for call, result in turn]
-        if any(one not in self.seen for one in prints):
+        new = [one for one in prints if one not in self.seen]
+        if new:
             self.counts.clear()
-        self.seen.update(dict.fromkeys(prints))
+            self.seen.update(dict.fromkeys(new))
         highest, name = 0, ""
         for one, (call, _) in zip(prints, turn, strict=True):
             self.counts[one] = self.counts.get(one, 0) + 1

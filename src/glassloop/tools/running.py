@@ -53,45 +53,18 @@ async def run(
 
     Raises only `CancelledError`, when the caller is cancelled, and a real Ctrl-C as `KeyboardInterrupt`.
     """
-    loop = asyncio.get_running_loop()
-    ended: asyncio.Future[Outcome | None] = loop.create_future()
-    task = loop.create_task(_reported(_outcome(function, finish, on_loop), ended))
+    task = asyncio.create_task(_outcome(function, finish, on_loop))
     try:
         await asyncio.sleep(0)  # most async tools have ended after that, and need no timer
-        outcome = ended.result() if ended.done() else await _awaited(ended, timeout)
+        if not task.done():
+            await asyncio.wait({task}, timeout=timeout)
     except asyncio.CancelledError:
         await _stop(task)
         raise
-    if outcome is not None:
-        return outcome
+    if task.done():
+        return Raised(asyncio.CancelledError("it cancelled itself")) if task.cancelled() else task.result()
     late = await _stop(task)
     return late if isinstance(late, Returned) else TimedOut()  # it may have answered when told to stop
-
-
-async def _awaited(ended: asyncio.Future[Outcome | None], timeout: float | None) -> Outcome | None:
-    """The outcome; None when the time is over."""
-    loop = asyncio.get_running_loop()
-    timer = None if timeout is None else loop.call_later(timeout, _settle, ended, None)
-    try:
-        return await ended
-    finally:
-        if timer is not None:
-            timer.cancel()
-
-
-async def _reported(running: Awaitable[Outcome], ended: asyncio.Future[Outcome | None]) -> Outcome:
-    """The outcome, told to who waits for it at once: a wait for the task would take one more turn of the loop."""
-    outcome: Outcome = Raised(asyncio.CancelledError("it cancelled itself"))
-    try:
-        outcome = await running
-    finally:
-        _settle(ended, outcome)
-    return outcome
-
-
-def _settle(future: asyncio.Future[Any], result: Any) -> None:
-    if not future.done():
-        future.set_result(result)
 
 
 async def _stop(task: asyncio.Task[Outcome]) -> Outcome | None:
@@ -101,6 +74,11 @@ async def _stop(task: asyncio.Task[Outcome]) -> Outcome | None:
     if not task.done() or task.cancelled() or task.exception() is not None:
         return None
     return task.result()
+
+
+def _settle(future: asyncio.Future[Any], result: Any) -> None:
+    if not future.done():
+        future.set_result(result)
 
 
 async def _outcome(function: Callable[[], Any], finish: Callable[[Any], Any], on_loop: bool) -> Outcome:
