@@ -102,6 +102,7 @@ def test_the_demos_three_rounds_replay_byte_for_byte_on_another_machine(
     path = here.exported()
     again = elsewhere.run("replay", str(path))
     assert (again.code, again.out) == (0, asked.out)
+    assert here.run("replay").out == asked.out  # the last session of its folder
     assert "✓ replayed: 3 requests, byte for byte as recorded" in again.err
     assert '→ calculator(expression="(15 + 27) * 3")' in again.err
     recorded = [json.loads(line) for line in path.read_text("utf-8").split("\n") if '"exchange"' in line]

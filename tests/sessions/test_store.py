@@ -121,6 +121,15 @@ def test_a_timeline_tells_rounds_times_tokens_and_cost(path):
     assert found.round(3) == ()
 
 
+def test_rounds_are_counted_through_the_session_wherever_they_are_shown(path):
+    store = conversation(path, "first", "second")
+    found = store.timeline("session1")
+    assert [step.round for step in found.steps if step.kind == "reply"] == [1, 2, 3, 4]
+    assert {step.run_id for step in found.round(3)} == {"session1-run1"}
+    assert "## Round 3" in store.export_markdown("session1")
+    assert "Round 3<" in store.export_html("session1")
+
+
 SAID = {
     "chinese": "明天上海的天气怎么样？请用中文回答。",
     "english": "Where is Café Müller? Ask the concierge about lighthouses.",

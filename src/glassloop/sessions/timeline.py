@@ -15,7 +15,7 @@ from glassloop.sessions.listing import SessionInfo, info
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One thing that happened. `round` counts the replies of its run, from 1; 0 before the first.
+    """One thing that happened. `round` counts the branch's replies over all its runs, from 1; 0 before the first.
 
     `took` is the time since the step before it, in seconds. `masked`: a secret in it was replaced.
     """
@@ -57,13 +57,8 @@ class Timeline:
     steps: tuple[Step, ...]
 
     def round(self, number: int) -> tuple[Step, ...]:
-        """The steps of one round, counted over all runs from 1: the reply, its calls and their results."""
-        seen, wanted = 0, []
-        for step in self.steps:
-            seen += step.kind == "reply"
-            if seen == number and step.kind != "user":
-                wanted.append(step)
-        return tuple(wanted)
+        """The steps of one round: the reply, its calls and their results."""
+        return tuple(step for step in self.steps if step.round == number and step.kind != "user")
 
 
 def timeline(connection: sqlite3.Connection, session_id: str) -> Timeline:
@@ -84,7 +79,7 @@ def _steps(stored: Sequence[Stored], kinds: Sequence[str]) -> list[Step]:
     run_id, rounds, before = "", 0, 0.0
     for one, kind in zip(stored, kinds, strict=True):
         if one.run_id != run_id:
-            run_id, rounds, before = one.run_id, 0, 0.0
+            run_id, before = one.run_id, 0.0
         rounds += kind == "reply"
         took = max(0.0, one.record.seconds - before)
         before = one.record.seconds

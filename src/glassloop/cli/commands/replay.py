@@ -39,7 +39,7 @@ _LIVE_ONLY = "These options are for what goes on live: add --from-round N, or le
 
 
 @click.command()
-@click.argument("recording", metavar="FILE|SESSION")
+@click.argument("recording", metavar="[FILE|SESSION]", required=False)
 @click.option(
     "--from-round",
     "number",
@@ -50,8 +50,9 @@ _LIVE_ONLY = "These options are for what goes on live: add --from-round N, or le
 @agent_options
 @click.option("--json", "as_json", is_flag=True, help="Write every event as one line of JSON.")
 @click.option("--yes", is_flag=True, help="With --from-round: let every tool call run without asking.")
-def command(recording: str, number: int | None, as_json: bool, yes: bool, **chosen: object) -> int:
-    """Play a recorded session again, offline, through the same code: FILE is one exported with --wire.
+def command(recording: str | None, number: int | None, as_json: bool, yes: bool, **chosen: object) -> int:
+    """Play a recorded session again, offline, through the same code: FILE is one exported with --wire. Without
+    either: the last session of this folder.
 
     No request is sent and no tool runs: answers and results come from the recording. The exit code is 0 if every
     request was, byte for byte, the recorded one, and the end was the same; 1 if not, and the difference is shown.
@@ -76,18 +77,23 @@ def command(recording: str, number: int | None, as_json: bool, yes: bool, **chos
 
 
 @contextmanager
-def _opened(recording: str) -> Iterator[tuple[Store, str]]:
+def _opened(recording: str | None) -> Iterator[tuple[Store, str]]:
     """Where the recording is: a session of ours, or a file, which is read into a place of its own."""
     from glassloop.sessions.store import Store
 
-    path = Path(recording)
-    if not path.is_file():
+    path = _file(recording)
+    if path is None:
         store = open_store()
         yield store, found(store, recording)
         return
     with tempfile.TemporaryDirectory(prefix="glassloop-replay-") as folder:
         store = Store(Path(folder) / "sessions.db")
         yield store, _imported(store, path)
+
+
+def _file(recording: str | None) -> Path | None:
+    """The file that is meant; None if it is a session."""
+    return Path(recording) if recording is not None and Path(recording).is_file() else None
 
 
 def _imported(store: Store, path: Path) -> str:
@@ -162,15 +168,15 @@ def _show(event: Event, printer: JsonPrinter | Printer) -> None:
 
 
 def _what_if(
-    recording: str, number: int, options: Options, printer: JsonPrinter | Printer, *, yes: bool
+    recording: str | None, number: int, options: Options, printer: JsonPrinter | Printer, *, yes: bool
 ) -> int:
     """The rounds before `number` from the recording; from there on a live run, in a fork of the session."""
     from glassloop.cli.playing import ask_once
     from glassloop.sessions.replaying import recorded_runs
 
     store = open_store()
-    path = Path(recording)
-    session_id = _imported(store, path) if path.is_file() else found(store, recording)
+    path = _file(recording)
+    session_id = found(store, recording) if path is None else _imported(store, path)
     steps = store.timeline(session_id).steps
     at = _place(steps, number)
     run = next(run for run in recorded_runs(store.path, session_id) if run.run_id == steps[at].run_id)
