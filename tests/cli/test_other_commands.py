@@ -38,6 +38,16 @@ def test_the_demo_tells_the_whole_story_without_a_key(here: Here, columns: int) 
         assert at >= 0, words
 
 
+def test_the_demo_is_kept_as_a_session_where_that_is_asked_for(here: Here) -> None:
+    assert here("demo", "--fast").code == 0
+    assert here("sessions").out == ""
+    kept = here("demo", "--fast", "--keep")
+    assert kept.code == 0
+    shown = here(*kept.err.split()[-2:])
+    assert (shown.code, shown.out.count("round ")) == (0, 3)
+    assert ANSWER in shown.out
+
+
 def test_the_tools_are_listed_one_a_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:

@@ -8,7 +8,13 @@ import sys
 import click
 
 from glassloop.cli.failures import FAILED, exit_code_for
+from glassloop.cli.keeping import Keeping, keeping_of
+from glassloop.cli.options import Options
+from glassloop.cli.printing import say
+from glassloop.cli.screen import Line
 from glassloop.cli.storytelling import Pace, Story
+from glassloop.cli.wording import program
+from glassloop.config import load
 from glassloop.core.entries import Reply
 from glassloop.models.scripted import ScriptedModel, call, calls
 
@@ -57,19 +63,25 @@ def script() -> list[Reply | str]:
 
 @click.command()
 @click.option("--fast", is_flag=True, help="Without the pauses.")
-def command(fast: bool) -> int:
+@click.option("--keep", is_flag=True, help="Keep it as a session, to look at, search and export afterwards.")
+def command(fast: bool, keep: bool) -> int:
     """See the loop at work: a model that plays a script, tools that really run. No key, no network."""
     pace = Pace.NONE if fast or not sys.stdout.isatty() else Pace.READING
-    return asyncio.run(_tell(pace))
+    keeping, _ = keeping_of(Options(no_save=not keep), load())
+    try:
+        return asyncio.run(_tell(pace, keeping))
+    finally:
+        keeping.close()
 
 
-async def _tell(pace: Pace) -> int:
+async def _tell(pace: Pace, keeping: Keeping) -> int:
     from glassloop.agent import Agent
     from glassloop.cli.playing import on_interrupt
     from glassloop.tools.builtin.calculator import calculator
 
     model = ScriptedModel(script(), name="a script")
-    agent: Agent[str] = Agent(model, tools=[get_weather, calculator, read_note], name="demo")
+    tools = [get_weather, calculator, read_note]
+    agent: Agent[str] = Agent(model, tools=tools, name="demo", journal=keeping.journal)
     story = Story(model, agent.tools.specs, pace)
     story.begin()
     async with agent.stream(QUESTION) as run:
@@ -78,4 +90,6 @@ async def _tell(pace: Pace) -> int:
                 await story.show(event)
         story.end(run.result)
         code = exit_code_for(run.result.stop_reason)
+    if keeping.keeps(run.session):
+        say(Line(f"· kept: {program()} show {run.session.id}", "quiet"))
     return code if run.result.text == ANSWER or code else FAILED
