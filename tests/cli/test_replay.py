@@ -318,6 +318,46 @@ def test_an_answer_that_died_with_its_process_is_no_part_of_the_replay(
     assert len(ReplayModel.from_file(path).unplayed) == int(again.err.split("✓ replayed: ")[1].split()[0])
 
 
+@pytest.mark.parametrize("deaths", [1, 2])
+def test_a_run_that_other_agents_took_up_replays_as_each_of_them_had_it(program: Here, deaths: int) -> None:
+    @tool(effect="read")
+    def fly(number: int) -> str:
+        """Fly. Use it to fly."""
+        return f"flown {number} times"
+
+    @tool(effect="read")
+    def walk(number: int) -> str:
+        """Walk. Use it to walk."""
+        return f"walked {number} times"
+
+    definitions = [
+        {"tools": [fly], "instructions": "Be brief.", "settings": {"temperature": 0}},
+        {"tools": [fly, walk], "instructions": "Take your time. 慢慢来。", "limits": Limits(rounds=9)},
+        {"tools": [fly], "instructions": "Be brief.", "settings": {"temperature": 0}},
+    ]
+
+    def answer(request: Request) -> object:
+        done = sum(one["role"] == "assistant" for one in request.body["messages"])
+        return says("There.") if done == 2 else calls(("fly", {"number": done}))
+
+    with ChatServer(answer) as server:
+        for death, definition in enumerate(definitions[: 1 + deaths]):
+            journal = SqliteJournal(program.store.path, accept_changes=True)
+            agent = Agent(
+                Endpoint(server.base_url, "m"), journal=journal, recorder=journal.wire_log, **definition
+            )
+            result = agent.run_sync(None if death else "How?", session="s")
+            journal.close()
+            background.submit(agent.model.close()).result()
+            if death < deaths:
+                _die_after(program.store.path, "tool_result")
+    asked = [request.body["messages"][0]["content"] for request in server.requests]
+    assert len(set(asked)) == 2
+    again = program.run("replay", "s")
+    assert (again.code, again.out) == (0, f"{result.text}\n"), again.err
+    assert program.run("replay", str(exported(program))).code == 0
+
+
 def _die_after(path: Path, kind: str) -> None:
     """The file as it would be had the program been killed with an answer to what was last of this kind."""
     with closing(sqlite3.connect(path, isolation_level=None)) as connection:

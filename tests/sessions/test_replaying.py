@@ -159,7 +159,7 @@ def test_what_an_older_glassloop_recorded_is_told_apart_by_its_clock_and_its_beg
     )
     with closing(sqlite3.connect(path, isolation_level=None)) as connection:
         connection.execute("UPDATE entry SET at_ms = 100 * seq")
-        for column in ("after_seq", "epoch"):
+        for column in ("after_seq", "epoch", "agent"):
             connection.execute(f"ALTER TABLE exchange DROP COLUMN {column}")
         for number, (base, started) in enumerate([(None, 110), (None, 120), (2, 310)], 1):
             connection.execute(exchange, (number, base, started))

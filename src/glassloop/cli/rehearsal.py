@@ -20,8 +20,9 @@ from glassloop.core.journal import ModelFailed, Record
 from glassloop.core.limits import Limits, Spent
 from glassloop.core.loop import Loop
 from glassloop.core.recording import Recorder
-from glassloop.core.setup import EndpointSetup
+from glassloop.core.setup import AgentSetup, EndpointSetup
 from glassloop.core.steps import CallModel, Controller, Finish, Step
+from glassloop.core.summary import settings_for
 from glassloop.core.tools import Decision, ToolSpec, Verdict
 from glassloop.core.words import not_allowed
 from glassloop.handles import Result, Run
@@ -49,7 +50,7 @@ class Rehearsal:
             settings=setup.settings,
             limits=setup.limits,
             approve=_decisions(run.records),
-            controller=partial(_Controller, run),
+            controller=partial(_Controller, run, self._model),
         )
 
     @property
@@ -100,7 +101,9 @@ class _Model:
     """A `ReplayModel` that delivers, with each answer, what people said before the next one was asked for."""
 
     def __init__(self, run: RecordedRun, masked: Callable[[bytes], bytes]) -> None:
+        self._agent = run.agent
         self._exchanges = _exchanges(run)
+        self._askers = {id(one): asker for one, asker in zip(self._exchanges, run.askers, strict=True)}
         self._replay = ReplayModel(self._exchanges, masked=masked) if self._exchanges else None
         self._messages = _messages(run.records)
         self._answers = [one.value for one in run.records if _is_answer(one)]
@@ -115,6 +118,11 @@ class _Model:
     def unplayed(self) -> Sequence[Recorded]:
         return self._replay.unplayed if self._replay else ()
 
+    @property
+    def asker(self) -> AgentSetup | None:
+        """Who asked what is due; None at the end."""
+        return self._askers[id(self.unplayed[0])] if self.unplayed else None
+
     def plays_last(self, some: Sequence[Recorded]) -> bool:
         """Are these the last exchanges? Of what was asked when somebody went away nobody wrote down the answer."""
         return list(map(id, some)) == list(map(id, self._exchanges[len(self._exchanges) - len(some) :]))
@@ -128,7 +136,7 @@ class _Model:
         if self._asked > len(self._answers) or self._replay is None:
             await self.interrupt()
         try:
-            async with aclosing(self._replay.stream(request, recorder)) as said:
+            async with aclosing(self._replay.stream(self._as_asked(request), recorder)) as said:
                 async for one in said:
                     if isinstance(one, Reply):
                         self._deliver(self._messages[self._asked])
@@ -137,6 +145,16 @@ class _Model:
         except EndpointError:
             self._deliver(self._messages[self._asked])
             raise
+
+    def _as_asked(self, request: ModelRequest) -> ModelRequest:
+        """With the tools and settings of the agent that had taken the run up; the loop did the rest."""
+        asker = self.asker
+        if asker is None or asker is self._agent:
+            return request
+        dropped = self._agent.settings.keys() - request.settings.keys()
+        settings = {name: value for name, value in asker.settings.items() if name not in dropped}
+        tools = tuple(asker.tools) if request.purpose == "turn" else ()
+        return replace(request, tools=tools, settings=settings_for(request.purpose, settings))
 
     async def close(self) -> None:
         """There is nothing to release."""
@@ -260,25 +278,43 @@ def _decisions(records: Sequence[Record]) -> Callable[[Verdict], Decision | None
 
 
 class _Controller:
-    """The loop, with the clock of the recording, and with what was wrong then with an answer of a wrong shape."""
+    """The loop, with the clock of the recording, and with what was wrong then with an answer of a wrong shape.
 
-    def __init__(self, run: RecordedRun, history: Sequence[Entry], limits: Limits, accept: object) -> None:
+    Where another agent took the run up, its loop goes on: made of all that had happened, as it was then.
+    """
+
+    def __init__(
+        self, run: RecordedRun, model: _Model, history: Sequence[Entry], limits: Limits, accept: object
+    ) -> None:
         self._run = run
+        self._model = model
+        self._agent = run.agent
+        self._said_before = history[len(run.agent.preface) :]
+        self._fed: list[Record] = []
         self._seconds = {(one.seq, type(one.value)): one.seconds for one in run.records}
         self._notes = {one.seq: one.value for one in run.records if isinstance(one.value, Note)}
         self._said = {one.seq for one in run.records if isinstance(one.value, User)}
         self._last_reply = max((one.seq for one in run.records if isinstance(one.value, Reply)), default=0)
         self._seq = 0
-        window, size, hint = run.agent.window, run.agent.size, run.agent.hint
-        self._loop: Controller = (
-            Loop(history, limits, self._problem, window, size)
-            if hint is None
-            else Compacting(history, window, size, hint)
-        )
+        self._loop = self._made()
+
+    def _made(self) -> Controller:
+        """What says what happens next, as the agent at hand had it."""
+        agent, history = self._agent, (*self._agent.preface, *self._said_before)
+        if agent.hint is not None:
+            return Compacting(history, agent.window, agent.size, agent.hint)
+        return Loop(history, agent.limits, self._problem, agent.window, agent.size)
 
     def next(self) -> Step:
         """What is due; where the run was killed at its end and went on with another task, room for that."""
         step = self._loop.next()
+        asker = self._model.asker or self._agent
+        if isinstance(step, CallModel) and asker is not self._agent:
+            self._agent = asker
+            self._loop = self._made()
+            for record in self._fed:
+                self._loop.feed(record)
+            step = self._loop.next()
         if isinstance(step, Finish) and step.stop_reason != "answered" and step.seq in self._said:
             return CallModel(step.seq, "turn", ())
         return step
@@ -286,7 +322,8 @@ class _Controller:
     def feed(self, record: Record) -> None:
         self._seq = record.seq
         seconds = self._seconds.get((record.seq, type(record.value)), record.seconds)
-        self._loop.feed(record._replace(seconds=seconds))
+        self._fed.append(record._replace(seconds=seconds))
+        self._loop.feed(self._fed[-1])
 
     @property
     def spent(self) -> Spent:

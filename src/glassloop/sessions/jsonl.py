@@ -73,23 +73,27 @@ def lines(
         }
         yield _line({**facts, "cost": row.cost, "value": json.loads(encoded.body)})
     for run_id in run_ids if wire else ():
-        endpoint = ""
+        before: wire_log.Exchange | None = None
         for exchange in wire_log.exchanges(connection, run_id):
-            yield _line(_exchange(exchange, secrets, new_endpoint=exchange.endpoint != endpoint), secrets)
-            endpoint = exchange.endpoint
+            yield _line(_exchange(exchange, before, secrets), secrets)
+            before = exchange
 
 
 def _line(value: JSON, secrets: tuple[str, ...] = ()) -> str:
     return codec.cleaned(json.dumps(value, ensure_ascii=False, allow_nan=False), secrets)
 
 
-def _exchange(one: wire_log.Exchange, secrets: tuple[str, ...], *, new_endpoint: bool) -> dict[str, JSON]:
-    """An exchange; with how its endpoint was set up only where that is new."""
+def _exchange(
+    one: wire_log.Exchange, before: wire_log.Exchange | None, secrets: tuple[str, ...]
+) -> dict[str, JSON]:
+    """An exchange; with how its endpoint and its agent were set up only where that is new."""
     response = masking.body(one.response, secrets)
+    known = (before.endpoint, before.agent) if before else ("", "")
     return {
         "exchange": one.n,
         "run": one.run_id,
-        "endpoint": json.loads(one.endpoint) if one.endpoint and new_endpoint else None,
+        "endpoint": json.loads(one.endpoint) if one.endpoint != known[0] else None,
+        "agent": json.loads(one.agent) if one.agent != known[1] else None,
         "method": one.method,
         "url": one.url,
         "request_headers": dict(one.request_headers),
@@ -233,6 +237,7 @@ def _exchange_of(one: Mapping[str, Any], run_id: str, secrets: tuple[str, ...]) 
         setups.checked_endpoint_text(one["endpoint"], secrets) if one.get("endpoint") else "",
         _place(one["after"]),
         _place(one["epoch"]),
+        setups.checked_agent_text(one["agent"], secrets) if one.get("agent") else "",
     )
 
 

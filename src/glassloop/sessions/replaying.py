@@ -28,10 +28,12 @@ class RecordedRun:
     """One run, as far as the session's branch goes.
 
     `history` is what was said in the runs before it; `stop_reason` is "" if it did not end on this branch.
+    `agent` began it; `askers` are the agents of its exchanges, one for each: another may have taken it up.
     """
 
     run_id: str
     agent: AgentSetup
+    askers: tuple[AgentSetup, ...]
     history: tuple[Entry, ...]
     records: tuple[Record, ...]
     exchanges: tuple[Exchange, ...]
@@ -63,12 +65,16 @@ def recorded_runs(path: Path, session_id: str) -> list[RecordedRun]:
             every = wire_log.exchanges(connection, run_id)
             ends = [one.seq for one in records if one.seq >= 1 and isinstance(one.value, _ENDS)]
             exchanges = tuple(heard(every, ends))
+            agents = {
+                text: setups.agent_of(text or setup) for text in {"", *(one.agent for one in exchanges)}
+            }
+            askers = tuple(agents[one.agent] for one in exchanges)
             unheard = any(one.after >= max(ends, default=0) for one in every)
             if last > own[-1].entry_id or unheard:
                 # A fork or a rewind went on from within it, or it was killed while a model answered.
                 reason, text, error = "", "", ""
             runs.append(
-                RecordedRun(run_id, setups.agent_of(setup), said, records, exchanges, reason, text, error)
+                RecordedRun(run_id, agents[""], askers, said, records, exchanges, reason, text, error)
             )
             said = (*said, *branch.conversation(own))
     if not any(run.exchanges for run in runs):

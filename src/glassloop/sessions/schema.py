@@ -108,7 +108,12 @@ _THIRD: Sequence[str] = (
     """,
 )
 
-MIGRATIONS: Sequence[Sequence[str]] = (_FIRST, _SECOND, _THIRD)
+_FOURTH: Sequence[str] = (
+    # The agent that took a run up, where it is not the one that began it.
+    "ALTER TABLE exchange ADD COLUMN agent TEXT",
+)
+
+MIGRATIONS: Sequence[Sequence[str]] = (_FIRST, _SECOND, _THIRD, _FOURTH)
 """Step n leads from version n to n + 1. Released steps never change; what is new is a further step.
 
 A step may add tables and columns. It renames nothing: how SQLite rewrites a renamed table's statement depends

@@ -74,8 +74,18 @@ def agent_of(text: str) -> AgentSetup:
 
 
 def store_agent(connection: sqlite3.Connection, run_id: str, text: str) -> None:
-    """Beside its run."""
-    connection.execute("UPDATE run SET setup = ? WHERE run_id = ?", (text, run_id))
+    """Beside its run, which it began. One that takes it up and is another stands beside its first exchange."""
+    connection.execute("UPDATE run SET setup = ? WHERE run_id = ? AND setup IS NULL", (text, run_id))
+
+
+def latest_agent(connection: sqlite3.Connection, run_id: str) -> str:
+    """The text of the agent that a run was last taken up by, or else began with; "" where that was not kept."""
+    (text,) = connection.execute(
+        "SELECT coalesce((SELECT agent FROM exchange WHERE run_id = run.run_id AND agent IS NOT NULL "
+        "ORDER BY n DESC LIMIT 1), setup, '') FROM run WHERE run_id = ?",
+        (run_id,),
+    ).fetchone()
+    return str(text)
 
 
 def _fields_of(spec: ToolSpec) -> dict[str, JSON]:

@@ -27,7 +27,8 @@ class Exchange:
     """One request and its answer. `chunks`: milliseconds since the request, and how many bytes arrived then.
 
     `endpoint`: how it was set up, as JSON text; "" where an older Glassloop did not keep that. `after`, `epoch`: to
-    which model call it belongs, see `core/heard.py`.
+    which model call it belongs, see `core/heard.py`. `agent`: the one that had taken the run up, as JSON text; "" for
+    the one that began it.
     """
 
     run_id: str
@@ -46,6 +47,7 @@ class Exchange:
     endpoint: str = ""
     after: int = 0
     epoch: int = 0
+    agent: str = ""
 
 
 @dataclass(slots=True)
@@ -87,12 +89,13 @@ class WireLog:
         self._open: _Open | None = None
         self._last: _Open | None = None
         self._asking: EndpointSetup | None = None
+        self._agent = ""
 
     def began(self, agent: AgentSetup) -> None:
-        """A run begins: its agent is stored beside it."""
+        """A run begins, or is taken up: its agent is stored with it."""
         try:
-            text = setups.agent_text(agent, tuple(self._secrets()))
-            work = partial(setups.store_agent, run_id=self.run_id, text=text)
+            self._agent = setups.agent_text(agent, tuple(self._secrets()))
+            work = partial(setups.store_agent, run_id=self.run_id, text=self._agent)
             self._submit(work).add_done_callback(self._note_failure)
         except Exception as failure:
             self.failure = failure
@@ -178,9 +181,14 @@ class WireLog:
                 setups.endpoint_text(exchange.endpoint, secrets) if exchange.endpoint and not known else "",
                 _latest(connection, self.run_id),
                 self.epoch,
+                "" if before else self._new_agent(connection),
             ),
             before.stored if before else None,
         )
+
+    def _new_agent(self, connection: sqlite3.Connection) -> str:
+        """This agent, if the run was another one's before."""
+        return "" if self._agent == setups.latest_agent(connection, self.run_id) else self._agent
 
 
 def _latest(connection: sqlite3.Connection, run_id: str) -> int:
@@ -206,8 +214,8 @@ def insert(
     ).fetchone()
     connection.execute(
         "INSERT INTO exchange(run_id, n, method, url, request_headers, base, shared, request, status, "
-        "response_headers, response, chunks, error, started_ms, ended_ms, endpoint, after_seq, epoch) "
-        "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        "response_headers, response, chunks, error, started_ms, ended_ms, endpoint, after_seq, epoch, agent) "
+        "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (
             one.run_id,
             n,
@@ -227,6 +235,7 @@ def insert(
             one.endpoint or None,
             one.after,
             one.epoch,
+            one.agent or None,
         ),
     )
     return n, one.request
@@ -248,22 +257,25 @@ def exchanges(connection: sqlite3.Connection, run_id: str) -> list[Exchange]:
     """All exchanges of a run, in order. Raises `SessionError` for a row that is damaged."""
     rows = connection.execute(
         "SELECT n, method, url, request_headers, base, shared, request, status, response_headers, response, "
-        "chunks, error, started_ms, ended_ms, endpoint, after_seq, epoch FROM exchange WHERE run_id = ? ORDER BY n",
+        "chunks, error, started_ms, ended_ms, endpoint, after_seq, epoch, agent FROM exchange WHERE run_id = ? "
+        "ORDER BY n",
         (run_id,),
     )
     found: list[Exchange] = []
     requests: dict[int | None, bytes] = {None: b""}
-    endpoint = ""
+    endpoint = agent = ""
     for row in rows:
         n, method, url, sent, base, shared, new, status, got, response, chunks, *rest = row
-        error, began, ended, setup, after, epoch = rest
+        error, began, ended, setup, after, epoch, taken_up_by = rest
         try:
             requests[n] = requests[base][:shared] + new
             head = (_headers(sent), requests[n], status, _headers(got), response, _chunks(chunks))
         except (KeyError, ValueError, TypeError, RecursionError) as damage:
             raise SessionError(f"exchange {n} of run {run_id} is damaged: {damage}", "damaged") from damage
-        endpoint = setup or endpoint
-        found.append(Exchange(run_id, n, method, url, *head, error, began, ended, endpoint, after, epoch))
+        endpoint, agent = setup or endpoint, taken_up_by or agent
+        found.append(
+            Exchange(run_id, n, method, url, *head, error, began, ended, endpoint, after, epoch, agent)
+        )
     return found
 
 
