@@ -88,9 +88,10 @@ class Answer:
     def _taken(self) -> bytes | None:
         """What has come, decoded: b"" if that is nothing (yet). None if there is more to wait for."""
         data = self._connection.take()
-        if data is None:
-            return None
-        data = self._decoded(data) if data else self._last()
+        if data:
+            data = self._decoded(data)
+        elif data is not None:
+            data = self._last()
         if data:
             self._recorder.received(data)
         return data

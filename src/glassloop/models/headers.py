@@ -16,11 +16,17 @@ class Headers(Mapping[str, str]):
 
     __slots__ = ("_lines", "_read")
 
-    def __init__(self, headers: Mapping[str, str] | None = None) -> None:
+    def __init__(self) -> None:
         self._lines: list[tuple[bytes, bytes]] = []
         self._read: dict[str, tuple[str, str]] | None = None
-        for name, value in (headers or {}).items():
-            self.add(name.encode("utf-8", "replace"), value.encode("utf-8", "replace"))
+
+    @staticmethod
+    def of(headers: Mapping[str, str]) -> Headers:
+        """As if these had come."""
+        came = Headers()
+        for name, value in headers.items():
+            came.add(name.encode("utf-8", "replace"), value.encode("utf-8", "replace"))
+        return came
 
     def add(self, name: bytes, value: bytes) -> None:
         """One header line. Lines of one name are one list (RFC 9110, 5.3)."""
