@@ -144,7 +144,7 @@ class _Operation:
                 f"The provider's filter withheld the answer (finish reason {reply.finish_reason})"
             )
         offered = self._question.tools
-        garbled = any([is_debris(call.name) for call in reply.tool_calls if call.name not in offered])
+        garbled = any(is_debris(call.name) for call in reply.tool_calls if call.name not in offered)
         if garbled and self._question.streamed:
             self._whole = self._garbled = True
             return Retrying("a streamed tool call came garbled; asking without streaming", 1)

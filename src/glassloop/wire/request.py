@@ -62,6 +62,7 @@ class Encoder:
 
     def __init__(self, profile: Profile) -> None:
         self.profile = profile
+        self._in_text = profile.text_tools
         self.names_back: dict[str, str] = {}
         """Every tool's name as it is sent → its real name."""
         self._histories: _ByIdentity[Entry, _Encoded] = _ByIdentity()
@@ -79,7 +80,7 @@ class Encoder:
     def offered(self, tools: tuple[ToolSpec, ...]) -> Mapping[str, ToolSpec]:
         """The tools by the names under which a reply may call them: their real ones where they are told in text."""
         if tools is not self._offered[0]:
-            named = str if self.profile.text_tools else self.wire_name
+            named = str if self._in_text else self.wire_name
             self._offered = tools, {named(tool.name): tool for tool in tools}
         return self._offered[1]
 
@@ -104,7 +105,7 @@ class Encoder:
         if tools is not self._joined[0]:
             self.names_back.update((self.wire_name(tool.name), tool.name) for tool in tools)
             self._joined = tools, b",".join(map(self._tool, tools))
-        native = bool(tools) and not self.profile.text_tools
+        native = bool(tools) and not self._in_text
         streamed = self.profile.streams(stream, tools=bool(tools))
         head = self._head(model, settings, native, streamed)
         named = (b',"tools":[', self._joined[1], b"]") if native else ()
@@ -168,7 +169,7 @@ class Encoder:
         first = entries[0] if len(entries) > 1 else None
         if not isinstance(first, System) or not first.text.strip() or isinstance(entries[1], System):
             return None
-        if (tools and self.profile.text_tools) or (isinstance(entries[1], Summary) and entries[1].replaces):
+        if (tools and self._in_text) or (isinstance(entries[1], Summary) and entries[1].replaces):
             return None
         known = self._remembered(entries)
         if known is None or not _MOVING.isdisjoint(map(type, entries[len(known.entries) + 1 :])):
@@ -176,7 +177,7 @@ class Encoder:
         return known
 
     def _system(self, systems: Sequence[System], tools: Sequence[ToolSpec]) -> System | None:
-        told = bool(tools) and self.profile.text_tools
+        told = bool(tools) and self._in_text
         if len(systems) == 1 and not told and systems[0].text.strip():
             return systems[0]
         texts = [system.text for system in systems if system.text.strip()]
