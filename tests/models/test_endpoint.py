@@ -306,6 +306,19 @@ def test_a_garbled_streamed_call_is_asked_for_whole_and_that_is_remembered():
     assert requests == 3
 
 
+def test_the_name_of_an_offered_tool_is_no_debris_whatever_it_looks_like():
+    tools = (ToolSpec("2nd-opinion", "", {"type": "object", "properties": {}}),)
+
+    async def story():
+        async with ChatServer(lambda request: calls(("2nd-opinion", {}))) as server:
+            endpoint = quick(server)
+            heard = await ask(endpoint, tools=tools)
+            await endpoint.close()
+            return heard
+
+    assert asyncio.run(story()).kinds == ["Reply"]
+
+
 # ── adapting ─────────────────────────────────────────────────────────────
 
 

@@ -172,6 +172,17 @@ def test_what_was_encoded_before_never_shows_in_the_bytes(first, second, profile
         assert encoder.encode("m", history, TOOLS, {}, stream=True) == fresh
 
 
+@given(ENTRIES, ENTRIES, PROFILES)
+def test_a_history_that_grows_entry_by_entry_and_parts_is_sent_as_if_it_were_new(entries, others, profile):
+    encoder = Encoder(profile)
+    half = len(entries) // 2
+    grown = [entries[:count] for count in range(len(entries) + 1)]
+    parted = [entries[:half] + others[:count] for count in range(len(others) + 1)]
+    for history in [*grown, *parted, entries]:
+        fresh = Encoder(profile).encode("m", history, TOOLS, {}, stream=True)
+        assert encoder.encode("m", history, TOOLS, {}, stream=True) == fresh
+
+
 # ── encoded once ─────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -221,7 +232,7 @@ def test_nothing_is_kept_of_a_conversation_that_is_gone():
         encoder.encode("m", history, TOOLS, {}, stream=True)
     del history
     gc.collect()
-    assert len(encoder._groups) == len(encoder._histories) == 0
+    assert len(encoder._histories) == 0
 
 
 # ── what is sent of a turn ───────────────────────────────────────────────────────────────────────────────────────

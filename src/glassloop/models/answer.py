@@ -59,7 +59,8 @@ class Answer:
         self._recorder = recorder
         self._watch: BodyWatch | None = None  # made for the first wait; most whole answers need none
         self._ended = self._closed = self._nearly_over = False
-        self._decoder = Decoder(connection.headers.get("content-encoding", ""), limit)
+        coding = connection.headers.raw(b"content-encoding")
+        self._decoder = Decoder(coding.decode("utf-8", "replace"), limit)
 
     async def read(self) -> bytes:
         """More of the body, decoded; b"" at its end.
@@ -67,16 +68,33 @@ class Answer:
         Raises `StreamStalled` past a deadline, `ConnectionLost` when the endpoint hung up early, and
         `EndpointError` for a body that is too large or cannot be decoded.
         """
-        connection = self._connection
         while not self._ended:
-            if not connection.ready:
+            if (data := self._taken()) is None:
                 await self._more()
-            data = connection.take()
-            data = self._decoded(data) if data else self._last()
-            if data:
-                self._recorder.received(data)
+            elif data:
                 return data
         return b""
+
+    async def body(self) -> bytes:
+        """The whole rest of the body; it raises as `read` does."""
+        pieces: list[bytes] = []
+        while not self._ended:
+            if (data := self._taken()) is None:
+                await self._more()
+            else:
+                pieces.append(data)
+        return b"".join(pieces)
+
+    def _taken(self) -> bytes | None:
+        """What has come, decoded: b"" if that is nothing (yet). None if there is more to wait for."""
+        data = self._connection.take()
+        if data:
+            data = self._decoded(data)
+        elif data is not None:
+            data = self._last()
+        if data:
+            self._recorder.received(data)
+        return data
 
     async def _more(self) -> None:
         """Wait for bytes, on the clock."""
@@ -106,13 +124,6 @@ class Answer:
         self._nearly_over = True
         if self._watch is not None:
             self._watch.nearly_over()
-
-    async def body(self) -> bytes:
-        """The whole rest of the body."""
-        pieces: list[bytes] = []
-        while data := await self.read():
-            pieces.append(data)
-        return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
     async def drain(self, seconds: float) -> None:
         """After a stream's own end marker: wait briefly for the body's end, so that the connection can be reused."""

@@ -79,7 +79,6 @@ class Connection(asyncio.BufferedProtocol):
         self._stray = False
         self.status = 0
         self.headers = Headers()
-        self.until_closed = False
         self.has_head = False
         self.complete = False
         self._keeps_alive = False
@@ -91,39 +90,39 @@ class Connection(asyncio.BufferedProtocol):
         """Whether a request could be sent on it."""
         return self._transport is not None and not self._transport.is_closing()
 
-    def ask(self, head: bytes, body: bytes) -> None:
-        """Send a request. Only one at a time."""
+    def ask(self, head: bytes, body: bytes, clock: Clock | None = None) -> None:
+        """Send a request. Only one at a time. The `clock` bounds the wait for the head of its answer."""
         transport = self._transport
         assert transport is not None
         if self.complete:
             self._begin()
+        self.clock = clock
         transport.write(head + body if len(body) < _MOST_HELD else head)
         if len(body) >= _MOST_HELD:
             transport.write(body)
 
     async def head(self) -> None:
-        """Wait for status and headers."""
-        while not self.has_head:
-            self._raise_if_over()
-            await self._wait()
-
-    @property
-    def ready(self) -> bool:
-        """Whether there is something to `take` at once: bytes, or the end."""
-        return self.complete or bool(self._pieces)
+        """Wait for status and headers; hang up if none come."""
+        try:
+            while not self.has_head:
+                self._raise_if_over()
+                await self._wait()
+        except BaseException:
+            self.close()
+            raise
+        self.clock = None
 
     async def more(self) -> None:
-        """Wait until it is `ready`."""
-        while not self.ready:
+        """Wait until there is something to `take`: bytes, or the end."""
+        while not (self._pieces or self.complete):
             self._raise_if_over()
             await self._wait()
 
-    def take(self) -> bytes:
-        """The body's bytes that have come since; b"" at its end. Only when `ready`."""
-        pieces = self._pieces
-        if not pieces:
-            return b""
-        data = pieces[0] if len(pieces) == 1 else b"".join(pieces)
+    def take(self) -> bytes | None:
+        """The body's bytes that have come since; b"" at its end, None while there is `more` to wait for."""
+        if not self._pieces:
+            return b"" if self.complete else None
+        data = b"".join(self._pieces)
         self._pieces = []
         self._held = 0
         if self._paused:
@@ -140,7 +139,7 @@ class Connection(asyncio.BufferedProtocol):
     @property
     def reusable(self) -> bool:
         """Whether another request may be sent after this answer."""
-        return self.at_end and not self._stray and self._keeps_alive and self.open
+        return self._keeps_alive and self.complete and not self._pieces and not self._stray and self.open
 
     def fail(self, error: Exception) -> None:
         """Break off: whoever waits, or waits next, is raised this."""
@@ -186,12 +185,10 @@ class Connection(asyncio.BufferedProtocol):
         if error is not None:
             raise error
 
-    async def _wait(self) -> None:
-        self._waiter = self._loop.create_future()
-        try:
-            await self._waiter
-        finally:
-            self._waiter = None
+    def _wait(self) -> asyncio.Future[None]:
+        """To be awaited at once, by one at a time: done when something has come, or it is over."""
+        self._waiter = waiter = self._loop.create_future()
+        return waiter
 
     def _wake(self) -> None:
         if self._waiter is not None and not self._waiter.done():
@@ -207,13 +204,11 @@ class Connection(asyncio.BufferedProtocol):
         return self._buffer
 
     def buffer_updated(self, nbytes: int) -> None:
-        self.data_received(self._buffer[:nbytes])
-
-    def data_received(self, data: bytes | memoryview) -> None:
         """Bytes came; they are copied before this returns."""
-        self._arrived += 0 if self.has_head else len(data)
+        if not self.has_head:
+            self._arrived += nbytes
         try:
-            self._parser.feed_data(data)
+            self._parser.feed_data(self._buffer[:nbytes])
         except httptools.HttpParserUpgrade:
             self._broken(BadHttp("the server wants another protocol"))
         except httptools.HttpParserError as error:
@@ -233,12 +228,16 @@ class Connection(asyncio.BufferedProtocol):
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        if self.has_head and self.until_closed and not self.complete and exc is None:
+        if self.has_head and exc is None and not self._says_its_length():
             self.complete = True
         words = " ".join(str(exc).split()) if exc is not None else "the connection was closed"
         self._lost = HungUp(words, nothing_came=self._arrived == 0)
         self._wake()
         self._when_lost(self)
+
+    def _says_its_length(self) -> bool:
+        """Else the body ends where the connection does."""
+        return "content-length" in self.headers or "transfer-encoding" in self.headers
 
     def _broken(self, error: Exception) -> None:
         if self.complete:  # the answer was whole; what follows it only ends the connection
@@ -255,7 +254,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def on_header(self, name: bytes, value: bytes) -> None:
         if not self.has_head:  # else it is a trailer
-            self.headers.add(name.decode("utf-8", "replace"), value.decode("utf-8", "replace"))
+            self.headers.add(name, value)
             self._head_size += len(name) + len(value)
             if self._head_size > _MOST_HEAD:
                 self._broken(BadHttp(_LONG_HEAD))
@@ -269,8 +268,6 @@ class Connection(asyncio.BufferedProtocol):
             return
         self.status = status
         self.has_head = True
-        headers = self.headers
-        self.until_closed = "content-length" not in headers and "transfer-encoding" not in headers
         self._keeps_alive = self._parser.should_keep_alive()
 
     def on_body(self, data: bytes) -> None:

@@ -222,7 +222,7 @@ class Endpoint:
             await self._ask_for_window()
         self._priced = self._priced and reply.cost is None
         price = await price_of(self.base_url, self.model, reply.usage) if self._priced else None
-        window = self.context_window
+        window = self.encoder.profile.context_window
         if window is None and price is None:
             return reply
         return replace(reply, context_window=window, price=price)

@@ -9,25 +9,48 @@ T = TypeVar("T")
 
 
 class Headers(Mapping[str, str]):
-    """Response headers by their name in any case; iterating gives the names as they were sent."""
+    """Response headers by their name in any case; iterating gives the names as they were sent.
 
-    __slots__ = ("_by_name", "_names")
+    Servers send thirty lines, of which hardly one is looked at: they are kept as they came until one is.
+    """
 
-    def __init__(self, headers: Mapping[str, str] | None = None) -> None:
-        self._by_name: dict[str, str] = {}
-        self._names: dict[str, str] = {}
-        for name, value in (headers or {}).items():
-            self.add(name, value)
+    __slots__ = ("_lines", "_read")
 
-    def add(self, name: str, value: str) -> None:
+    def __init__(self) -> None:
+        self._lines: list[tuple[bytes, bytes]] = []
+        self._read: dict[str, tuple[str, str]] | None = None
+
+    @staticmethod
+    def of(headers: Mapping[str, str]) -> Headers:
+        """As if these had come."""
+        came = Headers()
+        for name, value in headers.items():
+            came.add(name.encode("utf-8", "replace"), value.encode("utf-8", "replace"))
+        return came
+
+    def add(self, name: bytes, value: bytes) -> None:
         """One header line. Lines of one name are one list (RFC 9110, 5.3)."""
-        key = name.lower()
-        before = self._by_name.get(key)
-        self._by_name[key] = value if before is None else f"{before}, {value}"
-        self._names.setdefault(key, name)
+        self._lines.append((name, value))
+        self._read = None
+
+    def raw(self, name: bytes) -> bytes:
+        """What stands under a name, given in lower case; b"" if it is not there. All others are left unread."""
+        return b", ".join([value for line, value in self._lines if line.lower() == name])
+
+    def _by_name(self) -> dict[str, tuple[str, str]]:
+        """The names in lower case → the name as it was sent, and the value."""
+        if self._read is None:
+            read: dict[str, tuple[str, str]] = {}
+            for line in self._lines:
+                name, value = line[0].decode("utf-8", "replace"), line[1].decode("utf-8", "replace")
+                key = name.lower()
+                before = read.get(key)
+                read[key] = (name, value) if before is None else (before[0], f"{before[1]}, {value}")
+            self._read = read
+        return self._read
 
     def __getitem__(self, name: str) -> str:
-        return self._by_name[name.lower()]
+        return self._by_name()[name.lower()][1]
 
     @overload
     def get(self, name: str, /) -> str | None: ...
@@ -37,13 +60,14 @@ class Headers(Mapping[str, str]):
 
     def get(self, name: str, /, default: object = None) -> object:
         """The value, without the exception on the way that `Mapping` would raise and catch for each that is missing."""
-        return self._by_name.get(name.lower(), default)
+        found = self._by_name().get(name.lower())
+        return found[1] if found is not None else default
 
     def __contains__(self, name: object) -> bool:
-        return isinstance(name, str) and name.lower() in self._by_name
+        return isinstance(name, str) and name.lower() in self._by_name()
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._names.values())
+        return iter([name for name, _ in self._by_name().values()])
 
     def __len__(self) -> int:
-        return len(self._by_name)
+        return len(self._by_name())

@@ -11,10 +11,10 @@ import re
 import socket
 import ssl
 import weakref
-from collections.abc import AsyncGenerator, Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import AsyncGenerator, Mapping
 from functools import cache, partial
 from pathlib import Path
+from typing import NamedTuple
 from urllib.parse import quote, urlsplit
 
 from glassloop.core.errors import ConfigError, ConnectionLost, EndpointError, StreamStalled
@@ -46,7 +46,7 @@ class Client:
         self._tls = cache(partial(_tls, verify, ca))
         self._pools: dict[asyncio.AbstractEventLoop, Pool] = {}
         self._closers: dict[asyncio.AbstractEventLoop, AsyncGenerator[None, None]] = {}
-        self._starts: dict[tuple[str, str], _Start] = {}
+        self._prepared: dict[tuple[str, str], _Prepared] = {}
         # Holds the pools, so that the garbage collector never meets an open connection, and closes them with us.
         weakref.finalize(self, _close_all, self._pools).atexit = False
 
@@ -58,19 +58,29 @@ class Client:
         Raises `ConnectionLost` (not reached, hung up, no HTTP), `StreamStalled` (no first byte in time) and
         `ConfigError` (a proxy that is not supported, a host that is no name). Headers have been checked before.
         """
-        start = self._start(method, url, headers)
-        way, head, sent = start.way, start.head(body), body or b""
+        prepared = self._prepared_for(method, url, headers)
         loop = asyncio.get_running_loop()
         pool = self._pools.get(loop) or await self._new_pool(loop)
-        started = loop.time()
-
-        def again() -> None:
-            recorder.ended("the kept connection was dead; sent again")
-            recorder.sent(method, url, start.shown, sent)
-
-        recorder.sent(method, url, start.shown, sent)
+        began = loop.time()
+        recorder.sent(method, url, prepared.shown, body or b"")
         try:
-            connection = await self._asked(pool, way, head, sent, again)
+            while True:
+                kept = pool.idle(prepared.place)
+                connection = kept or await self._connected(pool, prepared.place)
+                clock = HeadClock(prepared.seconds, loop.time() + prepared.seconds)
+                try:
+                    connection.arm(clock.at)
+                    connection.ask(prepared.head(body), body or b"", clock)
+                    await connection.head()
+                    break
+                except HungUp as error:
+                    # A server may close an idle connection at any moment, so one that was used before and ends without
+                    # a byte of an answer says nothing about the request: it is sent again (RFC 9112, 9.3.1). Each dead
+                    # one leaves the pool, so the last is a new one.
+                    if kept is None or not error.nothing_came:
+                        raise
+                recorder.ended("the kept connection was dead; sent again")
+                recorder.sent(method, url, prepared.shown, body or b"")
         except (OSError, HungUp, BadHttp, ProxyLost, ProxyRefused) as error:
             lost = _lost(error, url)
             recorder.ended(str(lost.args[0]))
@@ -84,13 +94,12 @@ class Client:
             raise
         recorder.answered(connection.status, connection.headers)
         try:
-            release = partial(pool.keep, way.place, connection)
             return Answer(
                 connection,
-                release,
+                partial(pool.keep, prepared.place, connection),
                 self._deadlines,
                 recorder,
-                started=started,
+                started=began,
                 came=loop.time(),
                 limit=self._limit,
                 url=url,
@@ -100,44 +109,13 @@ class Client:
             recorder.ended(str(bad))
             raise EndpointError(str(bad), status=connection.status, url=url) from bad
 
-    async def _asked(
-        self, pool: Pool, way: _Way, head: bytes, body: bytes, again: Callable[[], None]
-    ) -> Connection:
-        """A connection on which the head of the answer has come.
-
-        A server may close an idle connection at any moment, so one that was used before and ends without a
-        byte of an answer says nothing about the request: it is sent again (RFC 9112, 9.3.1). Each dead one
-        leaves the pool, so the last is a new one.
-        """
-        while (kept := pool.idle(way.place)) is not None:
-            try:
-                return await self._answered(kept, way, head, body)
-            except HungUp as error:
-                if not error.nothing_came:
-                    raise
-                again()
-        return await self._answered(await self._connected(pool, way), way, head, body)
-
-    async def _connected(self, pool: Pool, way: _Way) -> Connection:
+    async def _connected(self, pool: Pool, place: Place) -> Connection:
         seconds = self._deadlines.connect
         try:
             async with asyncio.timeout(seconds):
-                return await pool.connect(way.place)
+                return await pool.connect(place)
         except TimeoutError:
             raise ConnectionLost(f"No connection within {seconds:g} s (Deadlines.connect)") from None
-
-    async def _answered(self, connection: Connection, way: _Way, head: bytes, body: bytes) -> Connection:
-        now = asyncio.get_running_loop().time()
-        connection.clock = clock = HeadClock(self._deadlines, now, loopback=way.loopback)
-        connection.arm(clock.due()[0])
-        try:
-            connection.ask(head, body)
-            await connection.head()
-        except BaseException:
-            connection.close()
-            raise
-        connection.clock = None
-        return connection
 
     async def close(self) -> None:
         """Close this loop's connections. They are opened again when something is asked."""
@@ -157,26 +135,35 @@ class Client:
         await anext(closer)
         return pool
 
-    def _start(self, method: str, url: str, headers: Mapping[str, str]) -> _Start:
-        """How requests to a URL begin; found once for the same headers, the environment's proxy included."""
-        start = self._starts.get((method, url))
-        if start is None or start.headers != headers:
-            start = _started(method, _way_to(url, proxy_for(url, self._proxy)), dict(headers))
-            self._starts[method, url] = start
-        return start
+    def _prepared_for(self, method: str, url: str, headers: Mapping[str, str]) -> _Prepared:
+        """Found once for the same URL and headers, the environment's proxy included."""
+        known = self._prepared.get((method, url))
+        if known is None or known.headers != headers:
+            known = _prepared(method, url, dict(headers), proxy_for(url, self._proxy), self._deadlines)
+            self._prepared[method, url] = known
+        return known
 
 
-@dataclass(frozen=True, slots=True)
-class _Way:
-    """How a URL is asked: over which connection, with which request target and lines of its own."""
+class _Prepared(NamedTuple):
+    """What requests to one URL with the same headers have in common. `shown` are these headers with secrets masked.
+
+    `place`: over which connection; `lines`: how the head begins; `seconds`: how long the answer's head may take.
+    """
 
     place: Place
-    target: str
-    lines: str
-    loopback: bool
+    lines: bytes
+    headers: Mapping[str, str]
+    shown: Mapping[str, str]
+    seconds: float
+
+    def head(self, body: bytes | None) -> bytes:
+        """The request line and headers."""
+        return self.lines + (b"\r\n" if body is None else b"Content-Length: %d\r\n\r\n" % len(body))
 
 
-def _way_to(url: str, proxy: Proxy | None) -> _Way:
+def _prepared(
+    method: str, url: str, headers: Mapping[str, str], proxy: Proxy | None, deadlines: Deadlines
+) -> _Prepared:
     parts = urlsplit(url)
     host, secure = _ascii(parts.hostname or ""), parts.scheme == "https"
     usual = 443 if secure else 80
@@ -184,33 +171,18 @@ def _way_to(url: str, proxy: Proxy | None) -> _Way:
     path = quote(parts.path, safe=_PATH) or "/"
     target = path + (f"?{quote(parts.query, safe=_PATH + '?')}" if parts.query else "")
     named = f"[{host.partition('%')[0]}]" if ":" in host else host
-    lines = [f"Host: {named}{'' if port == usual else f':{port}'}"]
+    lines = [f"Host: {named}{'' if port == usual else f':{port}'}"]  # first what a connection needs
     if proxy is not None and not secure:
         target = f"http://{named}:{port}{target}"
         lines += proxy_lines(proxy)
-    place = (parts.scheme, host, port, proxy)
-    return _Way(place, target, "".join(f"{line}\r\n" for line in lines), is_loopback_host(host))
-
-
-@dataclass(frozen=True, slots=True)
-class _Start:
-    """What requests to one URL with the same headers have in common. `shown` are these headers with secrets masked."""
-
-    way: _Way
-    headers: Mapping[str, str]
-    shown: Mapping[str, str]
-    lines: bytes
-
-    def head(self, body: bytes | None) -> bytes:
-        """The request line and headers."""
-        return self.lines + (b"\r\n" if body is None else b"Content-Length: %d\r\n\r\n" % len(body))
-
-
-def _started(method: str, way: _Way, headers: Mapping[str, str]) -> _Start:
-    """The lines that a connection needs come first."""
-    lines = "".join([f"{name}: {value}\r\n" for name, value in headers.items()])
-    text = f"{method} {way.target} HTTP/1.1\r\n{way.lines}{lines}"
-    return _Start(way, headers, masked_headers(headers), text.encode())
+    lines = [f"{method} {target} HTTP/1.1", *lines, *[f"{name}: {value}" for name, value in headers.items()]]
+    return _Prepared(
+        (parts.scheme, host, port, proxy),
+        "".join([f"{line}\r\n" for line in lines]).encode(),
+        headers,
+        masked_headers(headers),
+        min(deadlines.until_first_byte(loopback=is_loopback_host(host)), deadlines.whole),
+    )
 
 
 def _ascii(host: str) -> str:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Awaitable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -85,7 +85,7 @@ class _Operation:
         self._request = request
         self._learning = Learning(endpoint)
         self._patience = Patience(endpoint.retries)
-        self._encoder = endpoint.encoder
+        self._encoder: Encoder
         self._question: Question
         self._partial: Reply | None = None
         self._ended_early = False
@@ -143,7 +143,8 @@ class _Operation:
             raise ContentFiltered(
                 f"The provider's filter withheld the answer (finish reason {reply.finish_reason})"
             )
-        garbled = any(is_debris(call.name) for call in reply.tool_calls)
+        offered = self._question.tools
+        garbled = any(is_debris(call.name) for call in reply.tool_calls if call.name not in offered)
         if garbled and self._question.streamed:
             self._whole = self._garbled = True
             return Retrying("a streamed tool call came garbled; asking without streaming", 1)
@@ -174,9 +175,9 @@ class _Operation:
             return reply
         return replace(reply, tool_calls=calls, response_id=response_id)
 
-    async def completed(self, reply: Reply) -> Reply:
+    def completed(self, reply: Reply) -> Awaitable[Reply]:
         """The reply with what is known besides it."""
-        return await self._endpoint.completed(reply, len(self._question.body))
+        return self._endpoint.completed(reply, len(self._question.body))
 
     async def learn_window(self, overflow: ContextOverflow) -> None:
         """Keep how large the window is: from the refusal, from what is known, or from the server itself."""

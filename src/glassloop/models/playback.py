@@ -47,7 +47,7 @@ class Line:
             # A date to wait for was meant from then on, not from now on.
             answer_headers["Date"] = formatdate(recorded.at_ms / 1000, usegmt=True)
         recorder.answered(recorded.status, recorded.response_headers)
-        return Playback(recorded, recorded.status, Headers(answer_headers), recorder)
+        return Playback(recorded, recorded.status, Headers.of(answer_headers), recorder)
 
     async def close(self) -> None:
         """There is no connection."""

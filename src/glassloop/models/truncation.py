@@ -30,8 +30,10 @@ _FIX = "Raise the server's context length, or keep conversations shorter."
 
 def noticed(body: int, entries: Sequence[Entry], usage: Usage, provider: str | None) -> Warned | None:
     """A warning if the server counted less than half of what was sent; `body` is the request's size in bytes."""
+    if body < _SMALLEST_BODY:
+        return None
     counted = _counted(usage)
-    if counted is None or body < _SMALLEST_BODY or body < counted * _DENSEST:
+    if counted is None or body < counted * _DENSEST:
         return None
     sent = estimate_entries(entries)
     if counted >= sent * _SHARE:

@@ -11,16 +11,16 @@ _AFTER_THE_REPLY = 5.0
 
 
 class HeadClock:
-    """Bounds the time from a connection to the head of the answer."""
+    """Bounds the time from a connection to the head of the answer: `seconds`, which are over `at` a time."""
 
-    __slots__ = ("_at", "_seconds")
+    __slots__ = ("_seconds", "at")
 
-    def __init__(self, deadlines: Deadlines, now: float, *, loopback: bool) -> None:
-        self._seconds = min(deadlines.until_first_byte(loopback=loopback), deadlines.whole)
-        self._at = now + self._seconds
+    def __init__(self, seconds: float, at: float) -> None:
+        self._seconds = seconds
+        self.at = at
 
     def due(self) -> tuple[float, str]:
-        return self._at, f"No answer within {self._seconds:g} s (Deadlines.first_byte)"
+        return self.at, f"No answer within {self._seconds:g} s (Deadlines.first_byte)"
 
 
 class BodyWatch:

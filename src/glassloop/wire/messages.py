@@ -126,10 +126,10 @@ def _native_turn(reply: Reply, contents: Sequence[JSON], profile: Profile) -> li
             for message in _native_turn(turn, [content], profile)
         ]
     ids = _ids(reply.tool_calls, profile)
-    results = (
+    results = [
         _tool_message(call, call_id, content, profile)
         for call, call_id, content in zip(reply.tool_calls, ids, contents, strict=True)
-    )
+    ]
     return [_assistant(reply, ids, profile), *results]
 
 
@@ -193,6 +193,8 @@ def _result_content(
 ) -> tuple[str | list[Message], list[Message]]:
     if result is None:
         return NO_RESULT, []
+    if len(result.parts) == 1 and isinstance(only := result.parts[0], Text):
+        return (only.text if only.text.strip() else NO_OUTPUT), []
     if profile.images_in_tools and profile.images and not profile.text_tools:
         return user_content(result.parts, profile, empty=NO_OUTPUT), []
     pieces: list[str] = []
@@ -224,14 +226,18 @@ def _ids(calls: Sequence[ToolCall], profile: Profile) -> list[str]:
 
 def _assistant(reply: Reply, ids: Sequence[str], profile: Profile) -> Message:
     message: Message = {"role": "assistant"}
-    message.update(_content(reply, profile))
-    message.update(_reasoning(reply, profile))
+    if reply.text.strip():
+        message["content"] = reply.text
+    else:
+        message.update(_CALL_ONLY[profile.call_content])
+    if _thinks_back(reply, profile):
+        message.update(_reasoning(reply, profile))
     if reply.tool_calls:
-        message["tool_calls"] = [
-            _call(call, call_id, profile) for call, call_id in zip(reply.tool_calls, ids, strict=True)
-        ]
-    if reply.tool_calls and profile.call_index:
-        message["tool_calls"] = [{"index": index, **call} for index, call in enumerate(message["tool_calls"])]
+        calls = [_call(call, call_id, profile) for call, call_id in zip(reply.tool_calls, ids, strict=True)]
+        numbered = profile.call_index
+        message["tool_calls"] = (
+            [{"index": index, **call} for index, call in enumerate(calls)] if numbered else calls
+        )
     return message
 
 
@@ -244,12 +250,6 @@ _CALL_ONLY: Mapping[str, Message] = {
 }
 
 
-def _content(reply: Reply, profile: Profile) -> Message:
-    if reply.text.strip():
-        return {"content": reply.text}
-    return _CALL_ONLY[profile.call_content]
-
-
 def _thinks_back(reply: Reply, profile: Profile) -> bool:
     """Whether the turn goes back with its reasoning, in a field or in the text."""
     if profile.reasoning_back == "loop":
@@ -259,8 +259,6 @@ def _thinks_back(reply: Reply, profile: Profile) -> bool:
 
 def _reasoning(reply: Reply, profile: Profile) -> Message:
     """The reasoning under the name in which it came, or under the one that this endpoint insists on."""
-    if not _thinks_back(reply, profile):
-        return {}
     if profile.reasoning_name is not None:
         return {profile.reasoning_name: reply.reasoning or " "}
     if profile.call_extra:
@@ -278,18 +276,14 @@ def _call(call: ToolCall, call_id: str, profile: Profile) -> Message:
         "name": wire_name(call.name, profile.names),
         "arguments": arguments if profile.arguments == "object" else dumps(arguments),
     }
-    return {"id": call_id, "type": "function", "function": function, **_extra(call, profile)}
-
-
-def _extra(call: ToolCall, profile: Profile) -> Message:
-    extra: Message = {}
+    message: Message = {"id": call_id, "type": "function", "function": function}
     if profile.call_extra and call.extra:
-        extra = {
-            key: value for key, value in call.extra.items() if key not in _CALL_FIELDS and value is not None
-        }
+        message.update(
+            (key, value) for key, value in call.extra.items() if key not in _CALL_FIELDS and value is not None
+        )
     if profile.signature:
-        extra.setdefault("extra_content", PLACEHOLDER_SIGNATURE)
-    return extra
+        message.setdefault("extra_content", PLACEHOLDER_SIGNATURE)
+    return message
 
 
 def _tool_message(call: ToolCall, call_id: str, content: JSON, profile: Profile) -> Message:

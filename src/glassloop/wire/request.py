@@ -27,22 +27,34 @@ _INSTEAD = {
     "stream": "pass `stream=` to `Endpoint`, or --no-stream",
     "tools": "pass `tools=` to `Agent`",
 }
+_MOVING = frozenset((System, Summary))
+"""Entries that are not sent where they stand."""
+
 _ONLY_WITH_TOOLS = frozenset(("tool_choice", "parallel_tool_calls"))
 
 T = TypeVar("T")
 
 
 class _Encoded(NamedTuple):
-    """A stretch of history as bytes: messages with commas between, without the brackets.
+    """A history as bytes: its messages with commas between, without the brackets.
 
     `entries` are those before the last one, which is the cache's key and held weakly. The bytes are left in pieces,
-    which a longer stretch shares: joined, each round would copy all that came before it.
+    which a longer history shares: joined, each round would copy all that came before it. `role` is the last message's.
+    `settled` is the same, as numbers of entries and pieces and a role, without the last group, which may still grow.
     """
 
     entries: tuple[Entry, ...]
     pieces: tuple[bytes, ...]
-    first_role: str
-    last_role: str
+    role: str
+    settled: tuple[int, int, str]
+
+    def shared_with(self, history: tuple[Entry, ...]) -> tuple[int, int, str]:
+        """What a history that goes on from this one need not encode again: all of it, if a turn follows."""
+        end = len(self.entries) + 1
+        following = history[end] if end < len(history) else None
+        if following is None or (isinstance(following, Reply) and is_sent(following)):
+            return end, len(self.pieces), self.role
+        return self.settled
 
 
 class Encoder:
@@ -50,9 +62,9 @@ class Encoder:
 
     def __init__(self, profile: Profile) -> None:
         self.profile = profile
+        self._in_text = profile.text_tools
         self.names_back: dict[str, str] = {}
         """Every tool's name as it is sent → its real name."""
-        self._groups: _ByIdentity[Entry, _Encoded] = _ByIdentity()
         self._histories: _ByIdentity[Entry, _Encoded] = _ByIdentity()
         self._tools: _ByIdentity[ToolSpec, bytes] = _ByIdentity()
         # Of the last request, since an agent's tools are the very same tuple from one request to the next.
@@ -68,7 +80,7 @@ class Encoder:
     def offered(self, tools: tuple[ToolSpec, ...]) -> Mapping[str, ToolSpec]:
         """The tools by the names under which a reply may call them: their real ones where they are told in text."""
         if tools is not self._offered[0]:
-            named = str if self.profile.text_tools else self.wire_name
+            named = str if self._in_text else self.wire_name
             self._offered = tools, {named(tool.name): tool for tool in tools}
         return self._offered[1]
 
@@ -93,7 +105,7 @@ class Encoder:
         if tools is not self._joined[0]:
             self.names_back.update((self.wire_name(tool.name), tool.name) for tool in tools)
             self._joined = tools, b",".join(map(self._tool, tools))
-        native = bool(tools) and not self.profile.text_tools
+        native = bool(tools) and not self._in_text
         streamed = self.profile.streams(stream, tools=bool(tools))
         head = self._head(model, settings, native, streamed)
         named = (b',"tools":[', self._joined[1], b"]") if native else ()
@@ -116,43 +128,56 @@ class Encoder:
 
     def _messages(self, entries: Sequence[Entry], tools: Sequence[ToolSpec]) -> list[bytes]:
         history = tuple(entries)
-        start, pieces = self._gone_on_with(history, tools)
-        if not start:
+        known = self._gone_on_with(history, tools)
+        if known is None:
             systems, rest = divided(entries)
             instructions = self._system(systems, tools)
             history = tuple(rest if instructions is None else (instructions, *rest))
-            start, pieces = self._remembered(history)
-        groups = groups_of(history[start:])
-        for position, group in enumerate(groups):
-            pieces.append(self._group(group))
-            if position == len(groups) - 2:
-                pieces = [self._remember(history[: start + sum(map(len, groups[:-1]))], pieces)]
-                for part in groups[:-1]:  # the longer stretch holds them from now on
-                    self._groups.drop(part[-1])
-        stretches = _spaced(pieces, alternate=self.profile.alternate)
-        if self.profile.alternate and pieces and _last_role(pieces) == "assistant":
-            stretches += [b",", _GO_ON]
-        return stretches
+            known = self._remembered(history)
+        start, count, role = settled = known.shared_with(history) if known is not None else (0, 0, "system")
+        pieces = list(known.pieces[:count]) if known is not None else []
+        if start < len(history):
+            for group in groups_of(history[start:]):
+                settled = start, len(pieces), role
+                start += len(group)
+                role = self._add(group, pieces, role)
+            if known is not None:  # it is no longer needed: the conversation went on
+                self._histories.drop(history[len(known.entries)])
+            self._histories.put(history[-1], _Encoded(history[:-1], tuple(pieces), role, settled))
+        if self.profile.alternate and role == "assistant":
+            pieces += (b",", _GO_ON)
+        return pieces[1:]
 
-    def _gone_on_with(
-        self, entries: tuple[Entry, ...], tools: Sequence[ToolSpec]
-    ) -> tuple[int, list[_Encoded]]:
+    def _add(self, group: tuple[Entry, ...], pieces: list[bytes], role: str) -> str:
+        """Encode what comes behind a message of this role; returns the last one's.
+
+        Where turns must alternate, a word of the user's stands between two replies.
+        """
+        messages = render(group, self.profile)
+        if not messages:
+            return role
+        if self.profile.alternate and messages[0]["role"] == "assistant" and role not in ("user", "tool"):
+            pieces += (b",", _GO_ON)
+        pieces += (b",", b",".join(map(encoded_quickly, messages)))
+        return str(messages[-1]["role"])
+
+    def _gone_on_with(self, entries: tuple[Entry, ...], tools: Sequence[ToolSpec]) -> _Encoded | None:
         """`_remembered` for a conversation that only went on, so that nothing has to be looked for in what is old.
 
         One system message at the beginning is sent as it is; a later one, or a summary, changes what goes before it.
         """
         first = entries[0] if len(entries) > 1 else None
         if not isinstance(first, System) or not first.text.strip() or isinstance(entries[1], System):
-            return 0, []
-        if (tools and self.profile.text_tools) or (isinstance(entries[1], Summary) and entries[1].replaces):
-            return 0, []
-        start, pieces = self._remembered(entries)
-        if start and any(isinstance(entry, (System, Summary)) for entry in entries[start:]):
-            return 0, []
-        return start, pieces
+            return None
+        if (tools and self._in_text) or (isinstance(entries[1], Summary) and entries[1].replaces):
+            return None
+        known = self._remembered(entries)
+        if known is None or not _MOVING.isdisjoint(map(type, entries[len(known.entries) + 1 :])):
+            return None
+        return known
 
     def _system(self, systems: Sequence[System], tools: Sequence[ToolSpec]) -> System | None:
-        told = bool(tools) and self.profile.text_tools
+        told = bool(tools) and self._in_text
         if len(systems) == 1 and not told and systems[0].text.strip():
             return systems[0]
         texts = [system.text for system in systems if system.text.strip()]
@@ -166,58 +191,16 @@ class Encoder:
         # The same object for the same text: what is encoded is remembered by identity.
         return self._instructions.setdefault(text, System(text))
 
-    def _remembered(self, history: tuple[Entry, ...]) -> tuple[int, list[_Encoded]]:
-        """The longest beginning of this history that was encoded before: its length and its bytes."""
+    def _remembered(self, history: tuple[Entry, ...]) -> _Encoded | None:
+        """The longest beginning of this history that was encoded before."""
         for index in range(len(history) - 1, -1, -1):
             known = self._histories.get(history[index])
-            if known is not None and len(known.entries) == index:
-                following = history[index + 1] if index + 1 < len(history) else None
-                if isinstance(following, Reply) and is_sent(following) and _same(known.entries, history):
-                    return index + 1, [known]
-        return 0, []
-
-    def _remember(self, history: tuple[Entry, ...], pieces: Sequence[_Encoded]) -> _Encoded:
-        spaced = tuple(_spaced(pieces, alternate=self.profile.alternate))
-        # No first role: it stands at the beginning, and what had to come before a reply is already in it.
-        whole = _Encoded(history[:-1], spaced, "", _last_role(pieces))
-        if len(pieces) > 1 and pieces[0].entries:
-            # The shorter stretch is no longer needed: the conversation went on.
-            self._histories.drop(history[len(pieces[0].entries)])
-        return self._histories.put(history[-1], whole)
-
-    def _group(self, group: tuple[Entry, ...]) -> _Encoded:
-        known = self._groups.get(group[-1])
-        if known is not None and len(known.entries) == len(group) - 1 and _same(known.entries, group):
-            return known
-        messages = render(group, self.profile)
-        made = _Encoded(
-            group[:-1],
-            (b",".join(map(encoded_quickly, messages)),) if messages else (),
-            messages[0]["role"] if messages else "",
-            messages[-1]["role"] if messages else "",
-        )
-        return self._groups.put(group[-1], made)
+            if known is not None and len(known.entries) == index and _same(known.entries, history):
+                return known
+        return None
 
 
 _GO_ON = encoded({"role": "user", "content": GO_ON})
-
-
-def _spaced(pieces: Sequence[_Encoded], *, alternate: bool) -> list[bytes]:
-    """Stretches with commas between; where turns must alternate, a word of the user's stands between two replies."""
-    spaced: list[bytes] = []
-    last = "system"
-    for piece in pieces:
-        if not piece.pieces:
-            continue
-        if alternate and piece.first_role == "assistant" and last not in ("user", "tool"):
-            spaced += [b",", _GO_ON]
-        spaced += (b",", *piece.pieces)
-        last = piece.last_role
-    return spaced[1:]
-
-
-def _last_role(pieces: Sequence[_Encoded]) -> str:
-    return next((piece.last_role for piece in reversed(pieces) if piece.pieces), "")
 
 
 def _same(known: Sequence[Entry], history: Sequence[Entry]) -> bool:
