@@ -13,6 +13,7 @@ from glassloop.wire.arguments import by_ladder, plain_object, read_arguments
 from glassloop.wire.chunks import Chunks
 from glassloop.wire.completion import read_any_completion
 from glassloop.wire.ordinary import ordinary_reply
+from glassloop.wire.slots import CallSlots
 from glassloop.wire.stream import StreamReader
 
 CALL = {
@@ -198,7 +199,8 @@ _CHUNKS = st.builds(
 def _as_it_streams(chunks: list[Any], monkeypatch: pytest.MonkeyPatch, *, quickly: bool) -> Any:
     with monkeypatch.context() as patch:
         if not quickly:
-            patch.setattr(Chunks, "_takes_silently", lambda self, chunk: False)
+            patch.setattr(Chunks, "_takes", lambda self, chunk, deltas: False)
+            patch.setattr(CallSlots, "add_ordinary", lambda self, fragments: False)
         reader = StreamReader(TOOLS)
         body = "".join(f"data: {json.dumps(chunk)}\n\n" for chunk in chunks) + "data: [DONE]\n\n"
         shown = reader.feed(body.encode())

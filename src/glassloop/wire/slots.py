@@ -18,24 +18,27 @@ from glassloop.wire.calls import NAME_FIELDS, decoded, first_given, first_text, 
 from glassloop.wire.fits import fits
 
 _READ_HERE = frozenset(("id", "index", "function", "custom", *NAME_FIELDS, *ARGUMENT_FIELDS))
+_FRAGMENT = frozenset(("index", "id", "type", "function"))
+_FUNCTION = frozenset(("name", "arguments"))
 _IN_STRING = re.compile(r'(?:[^"\\]++|\\.)*+("|\\?\Z)', re.DOTALL)
 
 
 class _Slot:
     """One call under construction."""
 
+    id = ""
+    name = ""
+    whole: JSON = None
+    after: _Slot | None = None  # the call whose arguments were complete when these began, unnamed
+    _scanned = 0
+    _depth = 0
+    _opened = False
+    _in_string = False
+    _escape = ""
+
     def __init__(self) -> None:
-        self.id = ""
-        self.name = ""
         self.pieces: list[str] = []
-        self.whole: JSON = None
         self.extra: dict[str, JSON] = {}
-        self.after: _Slot | None = None  # the call whose arguments were complete when these began, unnamed
-        self._scanned = 0
-        self._depth = 0
-        self._opened = False
-        self._in_string = False
-        self._escape = ""
 
     @property
     def has_arguments(self) -> bool:
@@ -96,6 +99,8 @@ class _Slot:
 
     def snapshot(self) -> str | None:
         """The last piece, if each holds all that came before it."""
+        if len(self.pieces) < 2:
+            return None
         pieces = [piece for piece in self.pieces if piece.strip()]
         if len(pieces) < 2 or not all(pieces[-1].startswith(piece) for piece in pieces):
             return None
@@ -148,6 +153,37 @@ class CallSlots:
         slots = [self.add(fragment, before) for fragment, before in zip(fragments, row, strict=True)]
         if len(slots) > 1:
             self._row = slots
+
+    def add_ordinary(self, fragments: JSON) -> bool:
+        """Add the one fragment of an ordinary delta: the head of a call, or more arguments of one, by index.
+
+        It comes to what `add_all` does. False for any other `tool_calls`, which are left alone.
+        """
+        if type(fragments) is not list or len(fragments) != 1 or type(fragments[0]) is not dict:
+            return False
+        [fragment] = fragments
+        index, function = fragment.get("index"), fragment.get("function")
+        if type(index) is not int or type(function) is not dict:
+            return False
+        if not (fragment.keys() <= _FRAGMENT and function.keys() <= _FUNCTION):
+            return False
+        piece, call_id, name = function.get("arguments"), fragment.get("id") or "", function.get("name") or ""
+        if not type(piece) is type(call_id) is type(name) is str:
+            return False
+        slot = self._by_index.get(index)
+        if slot is None:
+            if not (call_id and name) or call_id in self._by_id:
+                return False
+            slot = self._by_index[index] = self._by_id[call_id] = self._open()
+            slot.id, slot.name = call_id, name
+        elif name or call_id not in ("", slot.id):
+            return False
+        elif _begins_object(piece) and slot.pieces and slot.is_complete():
+            return False
+        slot.pieces.append(piece)
+        if (kind := fragment.get("type")) is not None:
+            slot.extra["type"] = kind
+        return True
 
     def add(self, fragment: Mapping[str, JSON], before: _Slot | None = None) -> _Slot:
         """One fragment; `before` is the call that stood in its place in the delta before."""
