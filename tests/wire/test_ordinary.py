@@ -15,6 +15,7 @@ from glassloop.wire.completion import read_any_completion
 from glassloop.wire.ordinary import ordinary_reply
 from glassloop.wire.slots import CallSlots
 from glassloop.wire.stream import StreamReader
+from glassloop.wire.textcalls import TextCallReader, find_calls
 
 CALL = {
     "id": "call_1",
@@ -162,6 +163,22 @@ def test_plain_arguments_are_what_the_ladder_reads(text: str) -> None:
 def test_plain_arguments_take_the_short_way() -> None:
     sent = {"text": "東京", "count": 3, "share": 1.5, "flag": True}
     assert plain_object(json.dumps(sent, ensure_ascii=False), _SCHEMA) == sent
+
+
+@given(
+    st.lists(st.sampled_from((*"\n {[<`", "Rome", "  ", "```json", "get_weather", '{"city": "Oslo"}', "]", "<|", "Act", ">>>", "\u3000")), max_size=5),
+    st.sampled_from(("native", "hermes")),
+    st.sampled_from((TOOLS, {})),
+)  # fmt: skip
+def test_a_text_in_which_nothing_begins_is_what_the_reader_finds(words, tool_mode, tools):
+    text = "".join(words)
+    reader = TextCallReader(tools, tool_mode)
+    reader.feed(text)
+    found = reader.finish()
+    quick = find_calls(text, tools, tool_mode)
+    assert (quick.content, quick.calls, quick.mends, quick.reasoning) == (
+        found.content, found.calls, found.mends, found.reasoning
+    )  # fmt: skip
 
 
 # ── streams ──────────────────────────────────────────────────────────────────────────────────────────

@@ -19,7 +19,6 @@ scan_value: Callable[[str, int], tuple[JSON, int]] = BODY_DECODER.scan_once  # t
 """`BODY_DECODER.raw_decode` without its checks: the value at a position that holds one, and the position after it."""
 
 
-
 def whole_object(text: str) -> dict[str, JSON] | None:
     """The one object that a text is, read the quick way. None for anything else."""
     try:

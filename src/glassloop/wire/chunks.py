@@ -116,7 +116,7 @@ class Chunks:
         """Merge the events' chunks, as far as they can be read; what may be shown of them by now."""
         deltas: list[Delta] = []
         if self.broken:
-            return deltas
+            events = ()
         run: list[str] = []  # of ordinary chunks with text in the same field, shown at once
         run_field = ""
         for name, data in events:

@@ -114,4 +114,6 @@ def _call(item: JSON, tools: Mapping[str, ToolSpec]) -> tuple[ToolCall, tuple[Me
     if has_surrogates(text):
         return None
     read = by_ladder(text, spec.parameters, name)
-    return None if read.value is None else (ToolCall(call_id, name, read.value, text, read.problem), read.mends)
+    return (
+        None if read.value is None else (ToolCall(call_id, name, read.value, text, read.problem), read.mends)
+    )

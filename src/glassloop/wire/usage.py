@@ -60,7 +60,11 @@ def read_usage(counts: Mapping[str, JSON] | None) -> Usage:
     if not counts:
         return Usage()
     if counts.keys() == _PLAIN:  # as from most servers
-        prompt, completion, total = counts["prompt_tokens"], counts["completion_tokens"], counts["total_tokens"]
+        prompt, completion, total = (
+            counts["prompt_tokens"],
+            counts["completion_tokens"],
+            counts["total_tokens"],
+        )
         if type(prompt) is type(completion) is type(total) is int and min(prompt, completion, total) >= 0:
             return Usage(prompt, completion, total)
     numbers = {name: _first_number(counts, paths) for name, paths in _COUNTS.items()}
