@@ -13,7 +13,9 @@ from glassloop.wire.arguments import by_ladder, plain_object, read_arguments
 from glassloop.wire.chunks import Chunks
 from glassloop.wire.completion import read_any_completion
 from glassloop.wire.ordinary import ordinary_reply
+from glassloop.wire.slots import CallSlots
 from glassloop.wire.stream import StreamReader
+from glassloop.wire.textcalls import TextCallReader, find_calls
 
 CALL = {
     "id": "call_1",
@@ -163,6 +165,22 @@ def test_plain_arguments_take_the_short_way() -> None:
     assert plain_object(json.dumps(sent, ensure_ascii=False), _SCHEMA) == sent
 
 
+@given(
+    st.lists(st.sampled_from((*"\n {[<`", "Rome", "  ", "```json", "get_weather", '{"city": "Oslo"}', "]", "<|", "Act", ">>>", "\u3000")), max_size=5),
+    st.sampled_from(("native", "hermes")),
+    st.sampled_from((TOOLS, {})),
+)  # fmt: skip
+def test_a_text_in_which_nothing_begins_is_what_the_reader_finds(words, tool_mode, tools):
+    text = "".join(words)
+    reader = TextCallReader(tools, tool_mode)
+    reader.feed(text)
+    found = reader.finish()
+    quick = find_calls(text, tools, tool_mode)
+    assert (quick.content, quick.calls, quick.mends, quick.reasoning) == (
+        found.content, found.calls, found.mends, found.reasoning
+    )  # fmt: skip
+
+
 # ── streams ──────────────────────────────────────────────────────────────────────────────────────────
 
 _DELTAS = st.one_of(
@@ -198,7 +216,8 @@ _CHUNKS = st.builds(
 def _as_it_streams(chunks: list[Any], monkeypatch: pytest.MonkeyPatch, *, quickly: bool) -> Any:
     with monkeypatch.context() as patch:
         if not quickly:
-            patch.setattr(Chunks, "_takes_silently", lambda self, chunk: False)
+            patch.setattr(Chunks, "_takes", lambda self, chunk, deltas: False)
+            patch.setattr(CallSlots, "add_ordinary", lambda self, fragments: False)
         reader = StreamReader(TOOLS)
         body = "".join(f"data: {json.dumps(chunk)}\n\n" for chunk in chunks) + "data: [DONE]\n\n"
         shown = reader.feed(body.encode())

@@ -11,8 +11,8 @@ Writing, from the whole to the part
 
 Reading, from the bytes to the call
     stream     one body as it arrives (reply: one that came whole); sse: its bytes as events
-    chunks     a stream's chunks → deltas, and one completion; increments, merging and slots put the pieces of
-               texts, messages and calls together; shown: what a person may see by then
+    chunks     a stream's chunks → deltas, and one completion; increments, merging and slots (slot: one call) put
+               the pieces of texts, messages and calls together; shown: what a person may see by then
     completion one completion → a `Reply`; bodies: where things are in it (foreign: in another API's shape);
                finish, usage, reasoning: its parts
     calls      its tool calls; names and arguments: the two ladders. Below arguments: strictjson, relaxed (almost-JSON),

@@ -53,13 +53,14 @@ def plain_object(raw: JSON, schema: Mapping[str, JSON]) -> Mapping[str, JSON] | 
     What could hold a deviation (an escape that may be half of a surrogate pair, deep nesting, a number where
     no number is declared, a wrapper) is not looked at twice but left to the ladder.
     """
-    if not isinstance(raw, str) or not raw.startswith("{") or "\\u" in raw or strictjson.has_surrogates(raw):
+    if type(raw) is not str or not raw.startswith("{") or "\\u" in raw or strictjson.has_surrogates(raw):
         return None
-    try:
-        value: dict[str, JSON] = strictjson.parse(raw)
-    except ValueError:
+    value = strictjson.flat_object(raw)
+    if not value:
+        return value
+    declared = schema.get("properties")
+    if type(declared) is not dict:
         return None
-    declared = _properties(schema)
     for key, item in value.items():
         part = declared.get(key)
         kind = _PLAIN_TYPES.get(type(item))

@@ -21,8 +21,8 @@ from glassloop.wire.bodies import (
     message_of,
     quoted,
     says_error,
-    scan_value,
     unwrapped,
+    whole_object,
     with_calls_beside,
 )
 from glassloop.wire.calls import call_items
@@ -42,6 +42,7 @@ _CHUNK = "chat.completion.chunk"
 _PLAIN_CHOICE = frozenset(("index", "delta", "finish_reason", "logprobs"))
 _SILENT = frozenset(("role", "content", "tool_calls"))
 """Fields of a delta that may show nothing."""
+_ORDINARY_ENDS = (None, "stop", "tool_calls")
 _END_EVENTS = frozenset(("done", "end", "finish", "finished", "complete", "completed", "close"))
 """Names of events without data that end a stream."""
 _STREAM_STARTS = ("data:", "event:", "id:", "retry:", ":")
@@ -119,8 +120,8 @@ class Chunks:
         run: list[str] = []  # of ordinary chunks with text in the same field, shown at once
         run_field = ""
         for name, data in events:
-            chunk = self._whole_object(data)
-            field = "" if chunk is None or name else self._plain_field(chunk)
+            chunk = whole_object(data)
+            field = self._plain_field(chunk) if self._plain and chunk is not None and not name else ""
             if run and field != run_field:
                 deltas += self._show(run_field, "".join(run))
                 run = []
@@ -128,7 +129,7 @@ class Chunks:
                 run_field = field
                 run.append(self._plain[field][-1])
                 continue
-            if chunk is not None and not name and self._takes_silently(chunk):
+            if chunk is not None and not name and self._takes(chunk, deltas):
                 continue
             if name.lower() in _END_EVENTS and not data.strip("{} "):
                 self.ended = True
@@ -152,7 +153,8 @@ class Chunks:
         """What was held back and turned out to be text, when all has come."""
         deltas: list[Delta] = []
         for choice in self._choices.values():
-            self._merge(choice, choice.increments.rest(), deltas)
+            if rest := choice.increments.rest():
+                self._merge(choice, rest, deltas)
         if self._shown is None:
             return deltas
         return deltas + self._shown.finish(
@@ -162,14 +164,6 @@ class Chunks:
     def _show(self, field: str, text: str) -> list[Delta]:
         shown = self._shown = self._shown or Shown(self._tools, self._tool_mode)
         return shown.content(text) if field == "content" else shown.reasoning(text)
-
-    def _whole_object(self, data: str) -> dict[str, JSON] | None:
-        """The one object that the data is, read the quick way. None for anything else."""
-        try:
-            chunk, end = scan_value(data, 0)
-        except (ValueError, StopIteration, RecursionError):
-            return None
-        return chunk if end == len(data) and isinstance(chunk, dict) else None
 
     def _plain_field(self, chunk: Mapping[str, JSON]) -> str:
         """Merge the most ordinary chunk, because there are so many: more text in one field of the first choice.
@@ -193,14 +187,12 @@ class Chunks:
             return ""
         return str(field)
 
-    def _takes_silently(self, chunk: dict[str, JSON]) -> bool:
-        """Merge the next most ordinary chunk: it shows nothing (a role, a piece of a call, a finish reason, the
-        usage) and deviates in nothing. False for any other chunk, which is left alone.
-        """
+    def _takes(self, chunk: dict[str, JSON], deltas: list[Delta]) -> bool:
+        """Merge an ordinary chunk, which deviates in nothing. False for any other, which is left alone."""
         choices = chunk.get("choices")
         if type(choices) is not list or not chunk.keys() <= BODY_FIELDS or chunk.get("object") != _CHUNK:
             return False
-        if choices and (len(choices) > 1 or not self._takes_choice(choices[0])):
+        if choices and (len(choices) > 1 or not self._takes_choice(choices[0], deltas)):
             return False
         usage = chunk.get("usage")
         if type(usage) is dict:
@@ -209,20 +201,21 @@ class Chunks:
         self._last_object = chunk
         return True
 
-    def _takes_choice(self, choice: JSON) -> bool:
+    def _takes_choice(self, choice: JSON, deltas: list[Delta]) -> bool:
         if type(choice) is not dict or not choice.keys() <= _PLAIN_CHOICE:
             return False
-        if type(choice.get("index")) is not int or choice["index"] != 0:
-            return False
-        delta, finish = choice.get("delta"), choice.get("finish_reason")
-        if type(delta) is not dict or not delta.keys() <= _SILENT or delta.get("content") not in (None, ""):
-            return False
-        if finish not in (None, "stop", "tool_calls"):
+        index, delta, finish = choice.get("index"), choice.get("delta"), choice.get("finish_reason")
+        if type(index) is not int or index or type(delta) is not dict or finish not in _ORDINARY_ENDS:
             return False
         state = self._state_of(0)
         state.end(finish)
-        state.by_deltas = state.by_deltas or bool(delta)
-        state.message.add(delta)
+        if not delta:
+            return True
+        state.by_deltas = True
+        if delta.keys() <= _SILENT and delta.get("content") in (None, ""):
+            state.message.add(delta)
+        else:
+            self._merge(state, state.increments.of(delta), deltas)
         return True
 
     def _state_of(self, index: int) -> _Choice:
@@ -233,7 +226,7 @@ class Chunks:
 
     def _learn_meta(self, body: Mapping[str, JSON]) -> None:
         for key in _META_FIELDS:
-            if body.get(key) and key not in self._meta:
+            if key in body and key not in self._meta and body[key]:
                 self._meta[key] = body[key]
 
     def _objects(self, name: str, data: str) -> Iterator[JSON]:

@@ -19,6 +19,7 @@ from glassloop.wire.bodies import (
     quoted,
     says_error,
     unwrapped,
+    whole_object,
 )
 from glassloop.wire.calls import blocked, call_items, is_call_part, read_calls
 from glassloop.wire.finish import FinishKind, finish_of
@@ -56,8 +57,11 @@ class Failure:
 
 def read_json_body(text: str, tools: Mapping[str, ToolSpec], *, tool_mode: str) -> Reply | Failure:
     """A whole body that should be one JSON completion."""
+    stripped = text.strip("\ufeff\0 \t\r\n")
+    if (completion := whole_object(stripped)) is not None:
+        return read_completion(completion, tools, tool_mode=tool_mode)
     try:
-        body = BODY_DECODER.decode(text.strip("\ufeff\0 \t\r\n"))
+        body = BODY_DECODER.decode(stripped)
         if isinstance(body, str):  # encoded twice
             body = BODY_DECODER.decode(body)
     except (ValueError, RecursionError):

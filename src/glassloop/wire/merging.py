@@ -87,7 +87,8 @@ class MergedMessage:
         return "".join(self._contents) if self._contents else None
 
     def _add_calls(self, value: JSON) -> None:
-        self._calls.add_all(items_of(value))
+        if not self._calls.add_ordinary(value):
+            self._calls.add_all(items_of(value))
 
 
 def _merged(old: JSON, new: JSON) -> JSON:

@@ -11,10 +11,10 @@ from typing import Any
 
 from glassloop.core.entries import JSON, Mend, Reply, ToolCall
 from glassloop.core.tools import ToolSpec
-from glassloop.wire.arguments import read_arguments
+from glassloop.wire.arguments import by_ladder, plain_object
 from glassloop.wire.reasoning import may_hold_thinking
 from glassloop.wire.strictjson import has_surrogates
-from glassloop.wire.textcalls import TextCalls, find_calls
+from glassloop.wire.textcalls import find_calls
 from glassloop.wire.usage import read_cost, read_usage, usage_object
 
 BODY_FIELDS = frozenset(
@@ -25,7 +25,8 @@ _MESSAGE = frozenset(("role", "content", "tool_calls"))
 _CALL = frozenset(("id", "type", "function"))
 _FUNCTION = frozenset(("name", "arguments"))
 _FINISHES = ("stop", "tool_calls")
-_NO_TEXT = TextCalls("", "", (), ())
+_NATIVE_FINISHES = (None, *_FINISHES)
+_LIST_OR_NONE = (list, type(None))
 
 
 def ordinary_reply(body: JSON, tools: Mapping[str, ToolSpec], tool_mode: str) -> Reply | None:
@@ -35,25 +36,22 @@ def ordinary_reply(body: JSON, tools: Mapping[str, ToolSpec], tool_mode: str) ->
         return None
     message = choice["message"]
     content = message.get("content")
-    if content is None:
-        content = ""
-    if type(content) is not str or may_hold_thinking(content) or has_surrogates(content):
+    if content and not _is_plain_text(content, tools, tool_mode):
+        return None
+    if content is not None and type(content) is not str:
         return None
     calls: list[ToolCall] = []
     mends: tuple[Mend, ...] = ()
     for item in message.get("tool_calls") or ():
-        read = _call(item, tools)
-        if read is None:
+        call = _call(item, tools)
+        if call is None:
             return None
-        calls.append(read[0])
-        mends += read[1]
-    found = find_calls(content, tools, tool_mode) if content else _NO_TEXT
-    if found.content != content or found.calls or found.mends or found.reasoning:
-        return None
+        calls.append(call[0])
+        mends += call[1]
     counts = usage_object(body)
     model, response_id = body.get("model"), body.get("id")
     return Reply(
-        text=content,
+        text=content or "",
         tool_calls=tuple(calls),
         finish_reason=choice["finish_reason"],
         usage=read_usage(counts),
@@ -63,6 +61,14 @@ def ordinary_reply(body: JSON, tools: Mapping[str, ToolSpec], tool_mode: str) ->
         model=model if type(model) is str and model else None,
         response_id=response_id if type(response_id) is str and response_id else None,
     )
+
+
+def _is_plain_text(content: JSON, tools: Mapping[str, ToolSpec], tool_mode: str) -> bool:
+    """Whether a content is text, and no thinking or call is written in it."""
+    if type(content) is not str or may_hold_thinking(content) or has_surrogates(content):
+        return False
+    found = find_calls(content, tools, tool_mode)
+    return found.content == content and not (found.calls or found.mends or found.reasoning)
 
 
 def _only_choice(body: JSON) -> Mapping[str, Any] | None:
@@ -77,15 +83,16 @@ def _only_choice(body: JSON) -> Mapping[str, Any] | None:
         return None
     if choice.get("finish_reason") not in _FINISHES:
         return None
-    if choice.get("native_finish_reason") not in (None, *_FINISHES):
+    if choice.get("native_finish_reason") not in _NATIVE_FINISHES:
         return None
     message = choice.get("message")
     if type(message) is not dict or message.get("role") != "assistant":
         return None
-    for field, value in message.items():
-        if field not in _MESSAGE and (value or not field.isascii()):
-            return None
-    return choice if type(message.get("tool_calls")) in (list, type(None)) else None
+    if not message.keys() <= _MESSAGE:
+        for field, value in message.items():
+            if field not in _MESSAGE and (value or not field.isascii()):
+                return None
+    return choice if type(message.get("tool_calls")) in _LIST_OR_NONE else None
 
 
 def _call(item: JSON, tools: Mapping[str, ToolSpec]) -> tuple[ToolCall, tuple[Mend, ...]] | None:
@@ -96,11 +103,17 @@ def _call(item: JSON, tools: Mapping[str, ToolSpec]) -> tuple[ToolCall, tuple[Me
     if type(function) is not dict or not function.keys() <= _FUNCTION:
         return None
     call_id, name, text = item.get("id"), function.get("name"), function.get("arguments")
-    if type(call_id) is not str or type(name) is not str or name not in tools or type(text) is not str:
+    if type(call_id) is not str or type(name) is not str or type(text) is not str:
         return None
-    if has_surrogates(call_id) or has_surrogates(text):
+    spec = tools.get(name)
+    if spec is None or has_surrogates(call_id):
         return None
-    read = read_arguments(text, tools[name].parameters, name=name)
-    if read.value is None:
+    plain = plain_object(text, spec.parameters)
+    if plain is not None:
+        return ToolCall(call_id, name, plain, text), ()
+    if has_surrogates(text):
         return None
-    return ToolCall(call_id, name, read.value, text, read.problem), read.mends
+    read = by_ladder(text, spec.parameters, name)
+    return (
+        None if read.value is None else (ToolCall(call_id, name, read.value, text, read.problem), read.mends)
+    )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
 from glassloop.core.events import Delta, ReasoningDelta, TextDelta
 from glassloop.core.tools import ToolSpec
@@ -47,8 +47,10 @@ class Shown:
         ]
 
 
-def coalesced(deltas: Iterable[Delta]) -> list[Delta]:
+def coalesced(deltas: list[Delta]) -> list[Delta]:
     """The deltas with neighbours of one kind joined and empty ones dropped."""
+    if not deltas:
+        return deltas
     runs: list[tuple[type[TextDelta] | type[ReasoningDelta], list[str]]] = []
     for delta in deltas:
         if not delta.text:

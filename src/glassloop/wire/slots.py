@@ -7,8 +7,7 @@ by the beginning of another is a boundary.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from glassloop.core.entries import JSON
 from glassloop.core.tools import ToolSpec
@@ -16,106 +15,11 @@ from glassloop.wire import strictjson
 from glassloop.wire.arguments import ARGUMENT_FIELDS
 from glassloop.wire.calls import NAME_FIELDS, decoded, first_given, first_text, id_text
 from glassloop.wire.fits import fits
+from glassloop.wire.slot import Slot
 
 _READ_HERE = frozenset(("id", "index", "function", "custom", *NAME_FIELDS, *ARGUMENT_FIELDS))
-_IN_STRING = re.compile(r'(?:[^"\\]++|\\.)*+("|\\?\Z)', re.DOTALL)
-
-
-class _Slot:
-    """One call under construction."""
-
-    def __init__(self) -> None:
-        self.id = ""
-        self.name = ""
-        self.pieces: list[str] = []
-        self.whole: JSON = None
-        self.extra: dict[str, JSON] = {}
-        self.after: _Slot | None = None  # the call whose arguments were complete when these began, unnamed
-        self._scanned = 0
-        self._depth = 0
-        self._opened = False
-        self._in_string = False
-        self._escape = ""
-
-    @property
-    def has_arguments(self) -> bool:
-        return self.whole is not None or any(piece.strip() for piece in self.pieces)
-
-    def is_complete(self) -> bool:
-        """Whether the arguments so far are a whole object. However often it is asked, each character is read once."""
-        if self.whole is not None:
-            return True
-        for piece in self.pieces[self._scanned :]:
-            self._scan(piece)
-        self._scanned = len(self.pieces)
-        return self._opened and self._depth == 0 and not self._in_string
-
-    def _scan(self, piece: str) -> None:
-        text = self._escape + piece
-        self._escape = ""
-        position = 0
-        while position < len(text):
-            if self._in_string:
-                match = _IN_STRING.match(text, position)
-                assert match is not None  # the pattern matches anything
-                self._in_string = match[1] != '"'
-                self._escape = "\\" if match[1] == "\\" else ""
-                position = match.end()
-                continue
-            quote = text.find('"', position)
-            end = quote if quote >= 0 else len(text)
-            opened = text.count("{", position, end) + text.count("[", position, end)
-            self._depth += opened - text.count("}", position, end) - text.count("]", position, end)
-            self._opened = self._opened or bool(opened)
-            self._in_string = quote >= 0
-            position = end + 1
-
-    def add_name(self, piece: str, known: Collection[str]) -> None:
-        """A name comes once, or again in full, or in pieces."""
-        if not piece or piece == self.name:
-            return
-        if not self.name or piece.startswith(self.name):
-            self.name = piece
-        elif not self.has_arguments or self.name + piece in known:
-            self.name += piece
-
-    def add_arguments(self, piece: JSON) -> None:
-        if isinstance(piece, str):
-            self.pieces.append(piece)
-        elif piece is not None:
-            self.whole = (
-                {**self.whole, **piece} if isinstance(piece, dict) and isinstance(self.whole, dict) else piece
-            )
-
-    def arguments(self) -> JSON:
-        """The arguments: the pieces joined, or the last of them if each holds all that came before it."""
-        if not self.pieces:
-            return self.whole
-        snapshot = self.snapshot()
-        return "".join(self.pieces) if snapshot is None else snapshot
-
-    def snapshot(self) -> str | None:
-        """The last piece, if each holds all that came before it."""
-        pieces = [piece for piece in self.pieces if piece.strip()]
-        if len(pieces) < 2 or not all(pieces[-1].startswith(piece) for piece in pieces):
-            return None
-        return None if _is_json("".join(self.pieces)) else pieces[-1]
-
-    def item(self) -> dict[str, JSON]:
-        """The call as a body would hold it."""
-        function: dict[str, JSON] = {"name": self.name}
-        arguments = self.arguments()
-        if arguments is not None:
-            function["arguments"] = arguments
-        return {**({"id": self.id} if self.id else {}), **self.extra, "function": function}
-
-
-def _is_json(text: str) -> bool:
-    try:
-        strictjson.parse(text, control_characters=True)
-    except ValueError:
-        return False
-    return True
+_FRAGMENT = frozenset(("index", "id", "type", "function"))
+_FUNCTION = frozenset(("name", "arguments"))
 
 
 def _object(arguments: JSON) -> Mapping[str, JSON] | None:
@@ -134,10 +38,10 @@ class CallSlots:
 
     def __init__(self, tools: Mapping[str, ToolSpec]) -> None:
         self._tools = tools
-        self._slots: list[_Slot] = []
-        self._row: list[_Slot] = []  # of the last delta that held several fragments
-        self._by_index: dict[int, _Slot] = {}
-        self._by_id: dict[str, _Slot] = {}
+        self._slots: list[Slot] = []
+        self._row: list[Slot] = []  # of the last delta that held several fragments
+        self._by_index: dict[int, Slot] = {}
+        self._by_id: dict[str, Slot] = {}
 
     def __bool__(self) -> bool:
         return bool(self._slots)
@@ -149,7 +53,36 @@ class CallSlots:
         if len(slots) > 1:
             self._row = slots
 
-    def add(self, fragment: Mapping[str, JSON], before: _Slot | None = None) -> _Slot:
+    def add_ordinary(self, fragments: JSON) -> bool:
+        """Add the one fragment of an ordinary delta: the head of a call, or more arguments of one, by index.
+
+        It comes to what `add_all` does. False for any other `tool_calls`, which are left alone.
+        """
+        if type(fragments) is not list or len(fragments) != 1 or type(fragments[0]) is not dict:
+            return False
+        [fragment] = fragments
+        index, function = fragment.get("index"), fragment.get("function")
+        if type(index) is not int or type(function) is not dict:
+            return False
+        if not (fragment.keys() <= _FRAGMENT and function.keys() <= _FUNCTION):
+            return False
+        piece, call_id, name = function.get("arguments"), fragment.get("id") or "", function.get("name") or ""
+        if not type(piece) is type(call_id) is type(name) is str:
+            return False
+        slot = self._by_index.get(index)
+        if slot is None:
+            if not (call_id and name) or call_id in self._by_id:
+                return False
+            slot = self._by_index[index] = self._by_id[call_id] = self._open()
+            slot.id, slot.name = call_id, name
+        elif name or call_id not in ("", slot.id) or _begins_another(slot, piece):
+            return False
+        slot.pieces.append(piece)
+        if (kind := fragment.get("type")) is not None:
+            slot.extra["type"] = kind
+        return True
+
+    def add(self, fragment: Mapping[str, JSON], before: Slot | None = None) -> Slot:
         """One fragment; `before` is the call that stood in its place in the delta before."""
         function = decoded(fragment.get("function") or fragment.get("custom"))
         if isinstance(function, str):
@@ -182,7 +115,7 @@ class CallSlots:
 
     def items(self) -> list[dict[str, JSON]]:
         """The calls, whole. A named slot without arguments takes those of the unnamed slot after it."""
-        slots: list[_Slot] = []
+        slots: list[Slot] = []
         for slot in self._slots:
             before = slots[-1] if slots else None
             if before and before.name and not before.has_arguments and not slot.name and slot.has_arguments:
@@ -191,7 +124,7 @@ class CallSlots:
                 slots.append(slot)
         return [slot.item() for slot in slots]
 
-    def _slot_for(self, index: int | None, call_id: str, name: str, piece: JSON) -> _Slot:
+    def _slot_for(self, index: int | None, call_id: str, name: str, piece: JSON) -> Slot:
         if not self._slots:
             return self._open()
         if index is None:
@@ -203,15 +136,15 @@ class CallSlots:
             return self._at_new_index(call_id, name, piece)
         return self._open() if self._is_another(slot, call_id, name, piece) else self._after(slot, piece)
 
-    def _after(self, slot: _Slot, piece: JSON) -> _Slot:
+    def _after(self, slot: Slot, piece: JSON) -> Slot:
         """The slot itself, or a new one if this begins a second object behind its complete arguments."""
-        if not (isinstance(piece, str) and _begins_object(piece) and slot.pieces and slot.is_complete()):
+        if not (isinstance(piece, str) and _begins_another(slot, piece)):
             return slot
         opened = self._open()
         opened.after = slot
         return opened
 
-    def _is_call_of_its_own(self, slot: _Slot, first: _Slot) -> bool:
+    def _is_call_of_its_own(self, slot: Slot, first: Slot) -> bool:
         """Whether an object behind a call's complete arguments, without another name, is a call of its own.
 
         It is if it can be no other tool's. What repeats the arguments or fills their place is none, and what
@@ -233,7 +166,7 @@ class CallSlots:
             first.pieces = [*first.pieces, *slot.pieces]
         return False
 
-    def _at_new_index(self, call_id: str, name: str, piece: JSON) -> _Slot:
+    def _at_new_index(self, call_id: str, name: str, piece: JSON) -> Slot:
         """An index never seen opens a call if anything says so; else it is the last call under another number."""
         last = self._slots[-1]
         if call_id and call_id == last.id:
@@ -243,7 +176,7 @@ class CallSlots:
             return self._open()
         return last
 
-    def _without_index(self, call_id: str, name: str, piece: JSON) -> _Slot:
+    def _without_index(self, call_id: str, name: str, piece: JSON) -> Slot:
         known = self._by_id.get(call_id) if call_id else None
         if known is not None:
             return known
@@ -252,7 +185,7 @@ class CallSlots:
         another = begins or self._is_another(last, call_id, name, piece)
         return self._open() if another else self._after(last, piece)
 
-    def _is_another(self, slot: _Slot, call_id: str, name: str, piece: JSON) -> bool:
+    def _is_another(self, slot: Slot, call_id: str, name: str, piece: JSON) -> bool:
         """Whether a fragment with a name opens a call of its own although it came where `slot` is."""
         if not name or (call_id and call_id == slot.id):
             return False
@@ -266,13 +199,18 @@ class CallSlots:
         begins = _begins_object(piece) and slot.has_arguments and slot.is_complete()
         return begins and piece != slot.arguments()
 
-    def _open(self) -> _Slot:
-        self._slots.append(_Slot())
+    def _open(self) -> Slot:
+        self._slots.append(Slot())
         return self._slots[-1]
 
 
 def _begins_object(piece: JSON) -> bool:
     return isinstance(piece, dict) or (isinstance(piece, str) and piece.lstrip().startswith("{"))
+
+
+def _begins_another(slot: Slot, piece: JSON) -> bool:
+    """Whether this begins a second object behind the call's complete arguments."""
+    return _begins_object(piece) and bool(slot.pieces) and slot.is_complete()
 
 
 def _index(value: JSON) -> int | None:

@@ -18,6 +18,8 @@ class ServerEvent(NamedTuple):
     data: str
 
 
+_ORDINARY = ("data: {", "data: [DONE]")
+_Utf8 = codecs.getincrementaldecoder("utf-8")
 _CLOSERS = {"{": "}", "[": "]"}
 
 
@@ -25,7 +27,7 @@ class SSEDecoder:
     """Turns reads of any size into events. Comments, `id:` and `retry:` are dropped; invalid UTF-8 becomes U+FFFD."""
 
     def __init__(self) -> None:
-        self._decode = codecs.getincrementaldecoder("utf-8")("replace").decode
+        self._decode = _Utf8("replace").decode
         self._unfinished: list[str] = []  # pieces of the last line, which has no line ending yet
         self._ended_in_cr = False
         self._at_start = True
@@ -39,7 +41,10 @@ class SSEDecoder:
 
     def finish(self) -> list[ServerEvent]:
         """The events that only the end of the stream completes."""
-        events = self._read(self._decode(b"", True) + "\n")
+        rest = self._decode(b"", True)
+        if not (rest or self._unfinished or self._data or self._bare):  # as nearly always
+            return []
+        events = self._read(rest + "\n")
         self._dispatch(events)
         return events
 
@@ -55,17 +60,18 @@ class SSEDecoder:
         *blocks, rest = text.split("\n\n")
         for block in blocks:
             # The ordinary event is one data line; everything else is read line by line.
-            if block.startswith("data: {") and "\n" not in block and not self._data and not self._bare:
+            if block.startswith(_ORDINARY) and "\n" not in block and not self._data and not self._bare:
                 events.append(ServerEvent(self._name, block[6:]))
                 self._name = ""
                 continue
             for line in block.split("\n"):
                 self._line(line, events)
             self._dispatch(events)
-        *lines, last = rest.split("\n")
-        for line in lines:
-            self._line(line, events)
-        self._unfinished = [last] if last else []
+        if rest:
+            *lines, rest = rest.split("\n")
+            for line in lines:
+                self._line(line, events)
+        self._unfinished = [rest] if rest else []
         return events
 
     def _with_plain_line_endings(self, text: str) -> str:

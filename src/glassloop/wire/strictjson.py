@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from glassloop.core.entries import JSON
@@ -38,6 +38,15 @@ def parse(text: str, *, control_characters: bool = False, number_texts: bool = F
     """
     refuse_deep(text)
     return _decoder(control_characters, number_texts).decode(text)
+
+
+def flat_object(text: str) -> dict[str, JSON] | None:
+    """The object that a whole text is, as `parse` gives it but for its depth; None for what is left to `parse`."""
+    try:
+        value, end = _scan_flat(text, 0)
+    except (ValueError, StopIteration, RecursionError):
+        return None
+    return value if type(value) is dict and end == len(text) else None
 
 
 def parse_at(text: str, start: int) -> tuple[JSON, int]:
@@ -111,7 +120,7 @@ def unique_object(pairs: Sequence[tuple[str, JSON]]) -> dict[str, JSON]:
         twice = next(key for key in keys if keys.count(key) > 1)
         raise Forbidden(f"the key {twice!r} appears twice")
     for key in value:
-        if has_surrogates(key):
+        if not key.isascii() and has_surrogates(key):
             raise Forbidden("a key holds half of a surrogate pair")
     return value
 
@@ -158,3 +167,6 @@ _WITH_NUMBER_TEXTS = json.JSONDecoder(
     parse_float=Number,
     strict=False,
 )
+_scan_flat: Callable[[str, int], tuple[JSON, int]] = json.JSONDecoder(
+    object_pairs_hook=unique_object, parse_constant=refuse_constant, parse_float=_finite
+).scan_once  # type: ignore[attr-defined]

@@ -59,8 +59,14 @@ def read_usage(counts: Mapping[str, JSON] | None) -> Usage:
     """The counts that an endpoint reported; what it did not report stays None."""
     if not counts:
         return Usage()
-    if counts.keys() == _PLAIN and all(type(count) is int and count >= 0 for count in counts.values()):
-        return Usage(counts["prompt_tokens"], counts["completion_tokens"], counts["total_tokens"])
+    if counts.keys() == _PLAIN:  # as from most servers
+        prompt, completion, total = (
+            counts["prompt_tokens"],
+            counts["completion_tokens"],
+            counts["total_tokens"],
+        )
+        if type(prompt) is type(completion) is type(total) is int and min(prompt, completion, total) >= 0:
+            return Usage(prompt, completion, total)
     numbers = {name: _first_number(counts, paths) for name, paths in _COUNTS.items()}
     return Usage(**{name: None if number is None else int(number) for name, number in numbers.items()})
 

@@ -27,8 +27,8 @@ from glassloop.wire.textcalls.tokens import (
     RESULT_OPENERS,
     ROLES,
 )
-from glassloop.wire.textcalls.trigger import trigger
-from glassloop.wire.textcalls.whole import Begins, beginnings
+from glassloop.wire.textcalls.trigger import notation
+from glassloop.wire.textcalls.whole import Begins
 
 _MESSAGES = {
     **dict.fromkeys(harmony.OPENERS, ("harmony", harmony.read_message)),
@@ -61,6 +61,9 @@ class TextCalls:
 
 def find_calls(text: str, tools: Mapping[str, ToolSpec], tool_mode: str = "native") -> TextCalls:
     """The calls in a whole answer. Thinking must have been removed from `text`."""
+    written = notation(frozenset(tools), bool(tools) or tool_mode in FAMILIES, tuple(_MESSAGES))
+    if not written.trigger.search("\n" + text):
+        return TextCalls(text, "", (), ())  # nothing begins anywhere in it, as in most
     reader = TextCallReader(tools, tool_mode)
     reader.feed(text)
     return reader.finish()
@@ -77,11 +80,9 @@ class TextCallReader:
         self._tools = Tools(tools)
         family = FAMILIES.get(tool_mode)
         self._expected = (family.read_as or family.name) if family else ""
-        # Where no tools are offered, only control tokens can be a call: all other shapes are somebody's own text.
-        self._beginnings, self._line_words = (
-            beginnings(self._tools.names) if tools or self._expected else ({}, _NOTHING)
+        self._beginnings, self._line_words, self._trigger = notation(
+            self._tools.names, bool(tools or self._expected), tuple(_MESSAGES)
         )
-        self._trigger = trigger(frozenset(self._beginnings), tuple(_MESSAGES))
         self._source = Source()
         self._content: list[str] = []
         self._line = Line(self._content)

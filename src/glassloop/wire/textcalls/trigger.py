@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
+from typing import NamedTuple
 
+from glassloop.wire.textcalls.source import Words
 from glassloop.wire.textcalls.tokens import CLOSERS, CONTROL_WORDS, OPENERS, RESULT_OPENERS
+from glassloop.wire.textcalls.whole import Begins, beginnings
 
 _DECIDING = 5  # characters of a word that tell it from common text
 
@@ -23,8 +26,7 @@ def _any_of(words: Iterable[str]) -> str:
     return "(?:" + "|".join((*branches, r"\Z")) + ")"
 
 
-@lru_cache(maxsize=32)
-def trigger(lines: frozenset[str], messages: tuple[str, ...]) -> re.Pattern[str]:
+def _trigger(lines: frozenset[str], messages: tuple[str, ...]) -> re.Pattern[str]:
     """What ends a stretch of plain text: what may be a marker, a control token, or a line that begins with one
     of `lines`. `messages` are the markers that begin a message. Nothing else ends it, so that `<`, `[` and the
     lines of common text cost nothing."""
@@ -35,3 +37,19 @@ def trigger(lines: frozenset[str], messages: tuple[str, ...]) -> re.Pattern[str]
     inside = (re.escape(first) + _any_of(sorted(rest, key=len)) for first, rest in sorted(starts.items()))
     line = _any_of(sorted({"\n", *(word[:_DECIDING] for word in lines)}))
     return re.compile("|".join((r"\n[^\S\n]*" + line, *inside)))
+
+
+class Notation(NamedTuple):
+    """What a line may begin with where it is a call, these words, and what ends a stretch of plain text."""
+
+    beginnings: Mapping[str, Begins]
+    words: Words
+    trigger: re.Pattern[str]
+
+
+@lru_cache(maxsize=32)
+def notation(names: frozenset[str], shapes: bool, messages: tuple[str, ...]) -> Notation:
+    """How calls of these tools are written. Without `shapes`, only control tokens can be a call: where no tools
+    are offered, all other shapes are somebody's own text."""
+    table, words = beginnings(names) if shapes else ({}, Words(()))
+    return Notation(table, words, _trigger(frozenset(table), messages))

@@ -299,7 +299,6 @@ SHAPES: Mapping[str, Begins] = {
 }
 
 
-@lru_cache(maxsize=32)
 def beginnings(names: frozenset[str]) -> tuple[Mapping[str, Begins], Words]:
     """What a line may begin with where these are the tools: a tool's name and its arguments are one more shape."""
     marks = ("{", "(", "\n{", " {", ": {", "\n```", "[ARGS]", "[CALL_ID]", "<arg_key>", "\n<arg_key>")
