@@ -119,7 +119,7 @@ class Hands:
         while pending:
             done, pending = await self.waits.bound(asyncio.wait(pending, return_when=asyncio.FIRST_COMPLETED))
             results = [(running.pop(task), task.result()) for task in done]
-            await self.deliver(results)
+            await self.deliver(sorted(results, key=lambda pair: pair[0].seq))
 
     async def _stop(self, running: dict[asyncio.Task[ToolResult], Operation]) -> None:
         for task in running:
@@ -224,6 +224,20 @@ class Doubts:
                 )
         resolution = resolution_of(call.call.id, call.attempt, answer)
         return resolution if resolution.by else replace(resolution, by="review")
+
+    def divided(
+        self, operations: Sequence[Operation]
+    ) -> tuple[list[tuple[Operation, ToolResult]], list[Operation]]:
+        """Those whose results have been decided, and those that are to run."""
+        decided: list[tuple[Operation, ToolResult]] = []
+        to_run: list[Operation] = []
+        for one in operations:
+            result = one.result or self.result(one.seq, one.call)
+            if result is None:
+                to_run.append(one)
+            else:
+                decided.append((one, result))
+        return decided, to_run
 
     def result(self, seq: int, call: ToolCall) -> ToolResult | None:
         """The result of a call that is not to run, if that has been decided."""

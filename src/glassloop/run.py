@@ -291,12 +291,12 @@ class Driver:
     async def _prepare(self, step: PrepareCalls) -> None:
         self._open = dict(step.calls)
         tools = after(self.tools, self.controller.entries)
-        verdicts = [judged(tools, call) for _, call in step.calls]
-        pairs = zip(step.calls, verdicts, strict=True)
-        await self._all_happened([self._record(seq, verdict) for (seq, _), verdict in pairs])
-        for verdict in verdicts:
-            if verdict.outcome == "ready" and verdict.text:
-                self._mended(Mend("arguments_coerced", f"{verdict.call.name}: {verdict.text}"))
+        records = [self._record(seq, judged(tools, call)) for seq, call in step.calls]
+        await self._all_happened(records)
+        for record in records:
+            match record.value:
+                case Verdict(outcome="ready", call=call, text=text) if text:
+                    self._mended(Mend("arguments_coerced", f"{call.name}: {text}"))
 
     async def _ask(self, step: AskApproval) -> bool:
         """Ask about each call in turn. False: nobody can say now, so the run is suspended."""
@@ -330,18 +330,15 @@ class Driver:
 
     async def _call_tools(self, step: CallTools) -> bool:
         """Run what may run. False: a call was started before a crash and may have taken effect; a person must look."""
-        self._open = {one.seq: one.call for one in step.operations}
         tools = after(self.tools, self.controller.entries)
         hands = Hands(tools, self.run_id, self.start.agent, self.emit, self.waits, self._results)
         if self._doubts.intents and not await self._look_into(hands, step.operations):
             self.finish = Finish(step.seq, "needs_review")
             return False
-        results = [(one, one.result or self._doubts.result(one.seq, one.call)) for one in step.operations]
-        decided = [(one, result) for one, result in results if result is not None]
-        to_run = [one for one, result in results if result is None]
+        decided, to_run = self._doubts.divided(step.operations)
         lasting = [one for one in to_run if effect_of(one) != "read"]
-        intents = [hands.intent(one, self._doubts.attempt(one.seq)) for one in lasting]
-        if intents:
+        if lasting:
+            intents = [hands.intent(one, self._doubts.attempt(one.seq)) for one in lasting]
             await self.journal.intend(self.run_id, intents)
             self._intended.update([(intent.seq, intent.effect) for intent in intents])
         if decided:
@@ -367,8 +364,7 @@ class Driver:
         return sure
 
     async def _results(self, results: Sequence[tuple[Operation, ToolResult]]) -> None:
-        """Write down results that finished together in one commit, then let the loop see them."""
-        results = sorted(results, key=lambda pair: pair[0].seq)
+        """Write down results that finished together in one commit, by `seq`, then let the loop see them."""
         await self._all_happened([self._record(one.seq, result) for one, result in results])
         for one, result in results:
             self._open.pop(one.seq, None)

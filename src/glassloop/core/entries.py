@@ -55,7 +55,7 @@ def parts_of(content: Content) -> tuple[Part, ...]:
 
 def text_of(parts: Sequence[Part]) -> str:
     """The text of all text parts, joined."""
-    return "".join(part.text for part in parts if isinstance(part, Text))
+    return "".join([part.text for part in parts if isinstance(part, Text)])
 
 
 @dataclass(frozen=True, slots=True)

@@ -216,7 +216,7 @@ def _bind(
 ) -> Mapping[str, Any]:
     """Python values for the arguments. What was not sent keeps the function's own default, or the `made` one."""
     try:
-        values: dict[str, Any] = adapter.validate_python(dict(arguments))
+        values: dict[str, Any] = adapter.validator.validate_python(dict(arguments))
     except ValueError as error:
         if problems := _complaints(error):
             raise BadArguments(problems) from error

@@ -206,7 +206,7 @@ class Toolbox:
                 return "problem", f"`{tool.name}` is not allowed here{reason}"
             case "ask":
                 return "ask", question(tool, fitted.arguments, ruling.reason)
-        return "ready", "; ".join(first_few(fitted.changes))
+        return "ready", "; ".join(first_few(fitted.changes)) if fitted.changes else ""
 
     def _no_such_tool(self, name: str) -> str:
         available = ", ".join(self._tools) or "none"
