@@ -29,8 +29,9 @@ from glassloop.sessions import owner as owners
 from glassloop.sessions.claiming import Claimed, Terms
 from glassloop.sessions.codec import Encoded
 from glassloop.sessions.owner import Owner
+from glassloop.sessions.records import Step
 from glassloop.sessions.wire_log import WireLog
-from glassloop.sessions.writer import Writer, WriterClosed, writer_for
+from glassloop.sessions.writer import Job, Task, Writer, WriterClosed, writer_for
 
 T = TypeVar("T")
 
@@ -39,17 +40,20 @@ _AT_ONCE = (User, ToolResult)
 A reply and its verdicts wait for the intents that follow: losing them costs a model call and nothing else."""
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class _Claim:
     """A session that this journal holds. After the first failed write nothing more is written: no gaps."""
 
     claimed: Claimed
     failure: SessionError | None = None
 
-    def note(self, done: Future[None]) -> None:
-        error = done.exception()
-        if isinstance(error, SessionError) and self.failure is None:
-            self.failure = error
+    def write(self, connection: sqlite3.Connection, steps: Sequence[Step]) -> None:
+        if self.failure is not None:
+            raise self.failure
+        records.write(connection, self.claimed, steps)
+
+    def ended(self, error: SessionError | None) -> None:
+        self.failure = self.failure or error
 
 
 class SqliteJournal:
@@ -91,7 +95,7 @@ class SqliteJournal:
         claiming_it = self._submit(partial(_claim, start=start, owner=owner, terms=self._terms))
         try:
             claimed = await asyncio.wrap_future(claiming_it)
-            opened = await asyncio.to_thread(self._read, claimed)
+            opened = Opened(claimed.run_id) if claimed.blank else await asyncio.to_thread(self._read, claimed)
         except BaseException:
             owners.release(owner)
             claiming_it.add_done_callback(self._give_back)
@@ -138,12 +142,17 @@ class SqliteJournal:
 
     # ── how ──────────────────────────────────────────────────────────────
 
-    def _submit(self, work: Callable[[sqlite3.Connection], T], *, urgent: bool = True) -> Future[T]:
+    def _submit(self, act: Callable[[sqlite3.Connection], T], *, urgent: bool = True) -> Future[T]:
+        task = Task(act)
+        self._put(Job(task), urgent=urgent)
+        return task.future
+
+    def _put(self, job: Job, *, urgent: bool) -> None:
         for _ in range(2):  # again where another user of the file closes its writer at this very moment
             if self._writer is None or not self._writer.works:
                 self._writer = writer_for(self.path)
             with suppress(WriterClosed):
-                return self._writer.submit(work, urgent=urgent)
+                return self._writer.put(job, urgent=urgent)
         raise SessionError(f"{self.path} was closed again and again while it was written to")
 
     def _without_secrets(self, end: RunEnd) -> RunEnd:
@@ -174,18 +183,14 @@ class SqliteJournal:
         written = [records.Written(*pair) for pair in zip(happened, encoded, strict=True)]
         await self._write(run_id, partial(records.add, written=written), urgent=urgent)
 
-    async def _write(self, run_id: str, work: Callable[..., None], *, urgent: bool) -> None:
+    async def _write(self, run_id: str, step: Step, *, urgent: bool) -> None:
         claim = self._claim(run_id)
-
-        def checked(connection: sqlite3.Connection) -> None:
-            if claim.failure is not None:
-                raise claim.failure
-            work(connection, claim.claimed)
-
-        future = self._submit(checked, urgent=urgent)
-        future.add_done_callback(claim.note)
-        if urgent:
-            await asyncio.wrap_future(future)  # if the waiting is cancelled, the write still happens
+        if not urgent:
+            self._put(Job(claim, step), urgent=False)
+            return
+        waiter = asyncio.get_running_loop().create_future()
+        self._put(Job(claim, step, waiter), urgent=True)
+        await waiter  # if the waiting is cancelled, the write still happens
 
     def _read(self, claimed: Claimed) -> Opened:
         with database.opened(self.path) as connection:
@@ -207,6 +212,7 @@ class SqliteJournal:
 
 def _claim(connection: sqlite3.Connection, start: RunStart, owner: Owner, terms: Terms) -> Claimed:
     claimed = claiming.claim(connection, start, owner, terms)
-    approvals.take_answers(connection, claimed)
-    masked_calls.close(connection, claimed)
+    if not claimed.blank:
+        approvals.take_answers(connection, claimed)
+        masked_calls.close(connection, claimed)
     return claimed
