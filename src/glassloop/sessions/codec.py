@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from glassloop.core.errors import SessionError
 from glassloop.core.journal import Intent, Journaled
 from glassloop.core.secrets import mask
-from glassloop.sessions.plain import NotPlain, plain_of
+from glassloop.sessions.plain import NotPlain, text_of
 from glassloop.sessions.shapes import BLOB_BYTES, RECORDS, TAGS, WHOLE, Sink, Unfit, as_it_is, shape_of
 
 
@@ -48,13 +48,13 @@ def encode(value: Journaled | Intent, secrets: Iterable[str] = (), *, aside: boo
 
 def _encode_plain(tag: str, value: Any, secrets: tuple[str, ...], aside: bool) -> Encoded | None:
     """The quick way, for a value with nothing in it to clean or to put aside; None if there is."""
-    kind: Any = type(value)
     try:
-        body = _dumps(plain_of(kind)(value))
-        size = len(body) if body.isascii() else len(body.encode("utf-8"))
-    except (NotPlain, ValueError):
+        body = text_of(value)
+    except NotPlain:
         return None
-    if (aside and size > BLOB_BYTES) or mask(body, spellings(secrets)) != body:
+    known = spellings(secrets)
+    size = len(body) if body.isascii() else len(body.encode("utf-8"))
+    if (aside and size > BLOB_BYTES) or mask(body, known) != body:
         return None
     return Encoded(tag, body, {}, masked=False)
 

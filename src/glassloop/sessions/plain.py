@@ -1,49 +1,63 @@
-"""The quick way to write a value: most are made of what JSON has, and need nothing done to them.
+"""The quick way to JSON text: most values are made of what JSON has, and need nothing done to them.
 
-What needs a closer look (bytes, a mapping of somebody's own, a field of a wrong type) is left to `shapes.py`,
-which writes everything, and says what cannot be written.
+What needs a closer look (bytes, a mapping of somebody's own, a field of a wrong type, a number without end) is left
+to `shapes.py`, which writes everything, and says what cannot be written.
 """
 
 from __future__ import annotations
 
+import math
 import types
 from collections.abc import Callable, Mapping
-from dataclasses import is_dataclass
+from dataclasses import MISSING, is_dataclass
 from functools import cache
 from typing import Any, Literal, Union, get_args, get_origin
+
+from pydantic_core import to_json
 
 from glassloop.core.entries import JSON
 from glassloop.sessions.shapes import TAGS, stored_fields
 
 Quick = Callable[[Any], JSON]
 
-_SCALARS = frozenset({str, int, float, bool, type(None)})
-_AS_THEY_ARE: Mapping[Any, frozenset[type]] = {
-    str: frozenset({str}),
-    int: frozenset({int, float}),
-    float: frozenset({int, float}),
-    bool: frozenset({bool}),
-}
+_SCALARS = frozenset({str, float, bool, type(None)})
+_TEXT, _BOOL = frozenset({str}), frozenset({bool})
+_NOTHING: frozenset[type] = frozenset()
+_BITS = 64
+"""A longer number may be too long to be read back."""
 
 
 class NotPlain(Exception):
     """The value has to be written the thorough way."""
 
 
+def text_of(value: Any) -> str:
+    """The text that `shapes.py` and `json` would make of a value. Raises `NotPlain`."""
+    kind: Any = type(value)
+    try:
+        return to_json(_plain_of(kind)(value), inf_nan_mode="strings").decode()
+    except ValueError as error:  # half of a surrogate pair, or deep nesting
+        raise NotPlain from error
+
+
 @cache
-def plain_of(kind: type[Any]) -> Quick:
-    """Gives what `shapes.py` would give of a value of this dataclass, or raises `NotPlain`."""
-    fields = [(name, default, *_rule(hint)) for name, hint, default in stored_fields(kind)]
+def _plain_of(kind: Any) -> Quick:
+    """What makes a value of this dataclass into what a serializer takes, as `shapes.py` would."""
+    stored = [(name, default, *_rule(hint)) for name, hint, default in stored_fields(kind)]
+    needed = [(name, taken, write) for name, default, taken, write in stored if default is MISSING]
+    others = [one for one in stored if one[1] is not MISSING]
 
     def plain(value: Any) -> JSON:
         if type(value) is not kind:
             raise NotPlain
         found: dict[str, JSON] = {}
-        for name, default, as_they_are, write in fields:
+        for name, taken, write in needed:
             one = getattr(value, name)
-            if one is default or one == default:
-                continue
-            found[name] = one if type(one) in as_they_are else write(one)
+            found[name] = one if type(one) in taken else write(one)
+        for name, default, taken, write in others:
+            one = getattr(value, name)
+            if one is not default and one != default:
+                found[name] = one if type(one) in taken else write(one)
         return found
 
     return plain
@@ -51,24 +65,36 @@ def plain_of(kind: type[Any]) -> Quick:
 
 def _rule(hint: Any) -> tuple[frozenset[type], Quick]:
     """The types that are taken as they are where this stands, and what is done with any other."""
-    if hint in _AS_THEY_ARE:
-        return _AS_THEY_ARE[hint], _refuse
+    if hint is str:
+        return _TEXT, _refuse
+    if hint is bool:
+        return _BOOL, _refuse
+    if hint is int or hint is float:
+        return _NOTHING, _number
     if is_dataclass(hint) and isinstance(hint, type):
-        return frozenset(), plain_of(hint)
+        return _NOTHING, _plain_of(hint)
     arguments = get_args(hint)
     match get_origin(hint):
         case origin if origin is Literal:
-            return frozenset(), _choice(arguments)
+            return _NOTHING, _choice(arguments)
         case origin if origin is tuple:
-            return frozenset(), _sequence(*_rule(arguments[0]))
+            return _NOTHING, _sequence(*_rule(arguments[0]))
         case origin if origin in (Mapping, dict):
-            return frozenset(), _object
+            return _NOTHING, _object
         case origin if origin in (Union, types.UnionType):
             return _union(arguments)
-    return frozenset(), _refuse
+    return _NOTHING, _refuse
 
 
 def _refuse(value: Any) -> JSON:
+    raise NotPlain
+
+
+def _number(value: Any) -> JSON:
+    if type(value) is int and value.bit_length() <= _BITS:
+        return value
+    if type(value) is float and math.isfinite(value):
+        return value
     raise NotPlain
 
 
@@ -81,23 +107,23 @@ def _choice(options: tuple[Any, ...]) -> Quick:
     return write
 
 
-def _sequence(as_they_are: frozenset[type], write_one: Quick) -> Quick:
+def _sequence(taken: frozenset[type], write_one: Quick) -> Quick:
     def write(value: Any) -> JSON:
         if type(value) is not tuple:
             raise NotPlain
-        return [one if type(one) in as_they_are else write_one(one) for one in value]
+        return [one if type(one) in taken else write_one(one) for one in value]
 
     return write
 
 
 def _union(hints: tuple[Any, ...]) -> tuple[frozenset[type], Quick]:
     others = [hint for hint in hints if hint is not type(None)]
-    as_they_are, write = _rule(others[0]) if len(others) == 1 else (frozenset[type](), _tagged(others))
-    return (as_they_are if len(others) == len(hints) else as_they_are | {type(None)}), write
+    taken, write = _rule(others[0]) if len(others) == 1 else (_NOTHING, _tagged(others))
+    return (taken if len(others) == len(hints) else taken | {type(None)}), write
 
 
 def _tagged(kinds: list[Any]) -> Quick:
-    writers = {kind: (TAGS[kind], plain_of(kind)) for kind in kinds}
+    writers = {kind: (TAGS[kind], _plain_of(kind)) for kind in kinds}
 
     def write(value: Any) -> JSON:
         if type(value) not in writers:
@@ -116,7 +142,7 @@ def _object(value: Any) -> JSON:
 
 
 def _check(value: Any) -> None:
-    """JSON of any depth. `json` itself would take a number as a name for a text."""
+    """JSON of any depth, and nothing that a serializer would only take for it."""
     if type(value) is dict:
         for name, one in value.items():
             if type(name) is not str:
@@ -127,5 +153,5 @@ def _check(value: Any) -> None:
         for one in value:
             if type(one) not in _SCALARS:
                 _check(one)
-    else:
+    elif type(value) is not int or value.bit_length() > _BITS:
         raise NotPlain
