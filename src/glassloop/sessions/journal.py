@@ -6,7 +6,6 @@ import asyncio
 import sqlite3
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -105,24 +104,29 @@ class SqliteJournal:
 
     async def intend(self, run_id: str, intents: Sequence[Intent]) -> None:
         """On disk when it returns: all of them, or none."""
-        encoded = self._encoded(run_id, intents)
-        pairs = list(zip(intents, encoded, strict=True))
-        await self._write(run_id, partial(records.intend, intents=pairs), urgent=True)
+        claim = self._claim(run_id)
+        pairs = list(zip(intents, self._encoded(claim, intents), strict=True))
+        await self._on_disk(claim, partial(records.intend, intents=pairs))
 
     async def commit(self, run_id: str, records: Sequence[Record]) -> None:
         """On disk when it returns if a person's words or a tool's result are among them; otherwise queued."""
-        await self._add(run_id, records, urgent=any(isinstance(one.value, _AT_ONCE) for one in records))
+        claim = self._claim(run_id)
+        step = self._addition(claim, records)
+        if any(isinstance(one.value, _AT_ONCE) for one in records):
+            await self._on_disk(claim, step)
+        else:
+            self._put(Job(claim, step), urgent=False)
 
     async def decide(self, run_id: str, records: Sequence[Record]) -> None:
         """On disk when it returns."""
-        await self._add(run_id, records, urgent=True)
+        claim = self._claim(run_id)
+        await self._on_disk(claim, self._addition(claim, records))
 
     async def finish(self, end: RunEnd) -> None:
         """On disk when it returns; the session is free."""
         try:
-            await self._write(
-                end.run_id, partial(claiming.finish, end=self._without_secrets(end)), urgent=True
-            )
+            ending = partial(claiming.finish, end=self._without_secrets(end))
+            await self._on_disk(self._claim(end.run_id), ending)
         finally:
             if claim := self._claims.pop(end.run_id, None):
                 owners.release(claim.claimed.owner)
@@ -149,11 +153,19 @@ class SqliteJournal:
 
     def _put(self, job: Job, *, urgent: bool) -> None:
         for _ in range(2):  # again where another user of the file closes its writer at this very moment
-            if self._writer is None or not self._writer.works:
+            if self._writer is None:
                 self._writer = writer_for(self.path)
-            with suppress(WriterClosed):
+            try:
                 return self._writer.put(job, urgent=urgent)
+            except WriterClosed:
+                self._writer = None
         raise SessionError(f"{self.path} was closed again and again while it was written to")
+
+    def _on_disk(self, claim: _Claim, step: Step) -> asyncio.Future[None]:
+        """Queue the step. The future is done when it is written; if the waiting is cancelled, it still happens."""
+        waiter = asyncio.get_running_loop().create_future()
+        self._put(Job(claim, step, waiter), urgent=True)
+        return waiter
 
     def _without_secrets(self, end: RunEnd) -> RunEnd:
         secrets = tuple(self._secrets())
@@ -168,9 +180,8 @@ class SqliteJournal:
             raise claim.failure
         return claim
 
-    def _encoded(self, run_id: str, values: Sequence[Journaled | Intent]) -> list[Encoded]:
+    def _encoded(self, claim: _Claim, values: Sequence[Journaled | Intent]) -> list[Encoded]:
         """What cannot be written leaves a gap, and so it ends the writing like a full disk."""
-        claim = self._claim(run_id)
         secrets = tuple(self._secrets())
         try:
             return [codec.encode(value, secrets) for value in values]
@@ -178,19 +189,9 @@ class SqliteJournal:
             claim.failure = error
             raise
 
-    async def _add(self, run_id: str, happened: Sequence[Record], *, urgent: bool) -> None:
-        encoded = self._encoded(run_id, [one.value for one in happened])
-        written = [records.Written(*pair) for pair in zip(happened, encoded, strict=True)]
-        await self._write(run_id, partial(records.add, written=written), urgent=urgent)
-
-    async def _write(self, run_id: str, step: Step, *, urgent: bool) -> None:
-        claim = self._claim(run_id)
-        if not urgent:
-            self._put(Job(claim, step), urgent=False)
-            return
-        waiter = asyncio.get_running_loop().create_future()
-        self._put(Job(claim, step, waiter), urgent=True)
-        await waiter  # if the waiting is cancelled, the write still happens
+    def _addition(self, claim: _Claim, happened: Sequence[Record]) -> Step:
+        encoded = self._encoded(claim, [one.value for one in happened])
+        return partial(records.add, written=list(zip(happened, encoded, strict=True)))
 
     def _read(self, claimed: Claimed) -> Opened:
         with database.opened(self.path) as connection:

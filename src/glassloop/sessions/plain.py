@@ -23,7 +23,7 @@ Quick = Callable[[Any], JSON]
 _SCALARS = frozenset({str, float, bool, type(None)})
 _TEXT, _BOOL = frozenset({str}), frozenset({bool})
 _NOTHING: frozenset[type] = frozenset()
-_BITS = 64
+_LARGE = 2**64
 """A longer number may be too long to be read back."""
 
 
@@ -32,7 +32,10 @@ class NotPlain(Exception):
 
 
 def text_of(value: Any) -> str:
-    """The text that `shapes.py` and `json` would make of a value. Raises `NotPlain`."""
+    """The text that `shapes.py` and `json` would make of a value, or the same in another spelling of its floats.
+
+    Raises `NotPlain`.
+    """
     kind: Any = type(value)
     try:
         return to_json(_plain_of(kind)(value), inf_nan_mode="strings").decode()
@@ -91,7 +94,7 @@ def _refuse(value: Any) -> JSON:
 
 
 def _number(value: Any) -> JSON:
-    if type(value) is int and value.bit_length() <= _BITS:
+    if type(value) is int and -_LARGE < value < _LARGE:
         return value
     if type(value) is float and math.isfinite(value):
         return value
@@ -137,21 +140,22 @@ def _tagged(kinds: list[Any]) -> Quick:
 def _object(value: Any) -> JSON:
     if type(value) is not dict:
         raise NotPlain
-    _check(value)
-    return value
+    return _free(value)
 
 
-def _check(value: Any) -> None:
+def _free(value: Any) -> JSON:
     """JSON of any depth, and nothing that a serializer would only take for it."""
-    if type(value) is dict:
-        for name, one in value.items():
+    kind = type(value)
+    if kind is dict:
+        for name in value:
             if type(name) is not str:
                 raise NotPlain
-            if type(one) not in _SCALARS:
-                _check(one)
-    elif type(value) is list or type(value) is tuple:
-        for one in value:
-            if type(one) not in _SCALARS:
-                _check(one)
-    elif type(value) is not int or value.bit_length() > _BITS:
+    elif kind is not list and kind is not tuple:
         raise NotPlain
+    for one in value.values() if kind is dict else value:
+        if type(one) is int:
+            if not -_LARGE < one < _LARGE:
+                raise NotPlain
+        elif type(one) not in _SCALARS:
+            _free(one)
+    return value

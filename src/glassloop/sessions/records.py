@@ -7,7 +7,6 @@ import json
 import sqlite3
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
-from typing import NamedTuple
 
 from glassloop.core.entries import JSON, ToolResult, User
 from glassloop.core.errors import SessionError
@@ -27,12 +26,8 @@ INSERT_ENTRY = (
 _INSERT_ONCE = f"{INSERT_ENTRY} ON CONFLICT DO NOTHING"
 
 
-class Written(NamedTuple):
-    """A record beside its stored form. Encoding is done before the transaction, so that it is short."""
-
-    record: Record
-    encoded: Encoded
-
+Written = tuple[Record, Encoded]
+"""A record beside its stored form. Encoding is done before the transaction, so that it is short."""
 
 Step = Callable[[sqlite3.Connection, Claimed, "int | None", int], "int | None"]
 """Writes something, given the last entry of the branch and the time; gives what is the last entry now."""
@@ -56,7 +51,7 @@ def append(
 ) -> None:
     """Add records and nothing else."""
     known = tuple(secrets)
-    written = [Written(one, encode(one.value, known)) for one in happened]
+    written = [(one, encode(one.value, known)) for one in happened]
     write(connection, claimed, [partial(add, written=written)])
 
 
@@ -69,17 +64,26 @@ def add(
     written: Iterable[Written],
 ) -> int | None:
     """Append records to the branch, in their order. The first result of a call stands; a second is not taken."""
-    for one in written:
-        head = _add_one(connection, claimed.run_id, head, one, now)
-        match one.record.value:
+    for record, encoded in written:
+        if encoded.blobs:
+            keep_blobs(connection, claimed.run_id, encoded.blobs)
+        row = entry_row(head, claimed.run_id, record, encoded, now)
+        added = connection.execute(_INSERT_ONCE, row)
+        if added.rowcount:
+            head = added.lastrowid
+        elif encoded.tag != "tool_result":
+            raise SessionError(
+                f"run {claimed.run_id} has a {encoded.tag} at {record.seq} already: two cannot stand there"
+            )
+        match record.value:
             case ToolResult() as result:
-                _end_operation(connection, claimed.run_id, one.record.seq, result, now)
+                _end_operation(connection, claimed.run_id, record.seq, result, now)
             case Verdict(outcome="ask") as verdict:
-                _ask(connection, claimed.run_id, one.record.seq, verdict, one.encoded)
+                _ask(connection, claimed.run_id, record.seq, verdict, encoded)
             case Decision() as decision:
-                _answer(connection, claimed.run_id, one.record.seq, decision, now)
+                _answer(connection, claimed.run_id, record.seq, decision, now)
             case User(kind="task") as task if task.text.strip():
-                _set_title(connection, claimed.session_id, one.encoded)
+                _set_title(connection, claimed.session_id, encoded)
     return head
 
 
@@ -98,22 +102,6 @@ def entry_row(
         record.cost,
         at_ms,
     )
-
-
-def _add_one(
-    connection: sqlite3.Connection, run_id: str, head: int | None, one: Written, now: int
-) -> int | None:
-    record, encoded = one.record, one.encoded
-    if encoded.blobs:
-        keep_blobs(connection, run_id, encoded.blobs)
-    added = connection.execute(_INSERT_ONCE, entry_row(head, run_id, record, encoded, now))
-    if added.rowcount:
-        return added.lastrowid
-    if encoded.tag != "tool_result":
-        raise SessionError(
-            f"run {run_id} has a {encoded.tag} at {record.seq} already: two cannot stand there"
-        )
-    return head
 
 
 def latest_seconds(connection: sqlite3.Connection, run_id: str) -> float:

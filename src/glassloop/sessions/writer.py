@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 from glassloop.core.errors import SessionError
-from glassloop.sessions.database import connect, explain, explained, transaction
+from glassloop.sessions.database import connect, explain, transaction
 
 T = TypeVar("T")
 
@@ -212,7 +212,7 @@ def _work(path: Path, inbox: _Inbox, before: threading.Thread | None) -> None:
             if connection is None:
                 connection = connect(path)
         except Exception as error:
-            _tell(batch, _as_session_error(path, error))
+            _tell(batch, explain(path, error))
             continue
         if not _write(path, connection, batch):
             _close(connection)  # after an I/O error nothing that it remembers can be trusted
@@ -224,15 +224,18 @@ def _work(path: Path, inbox: _Inbox, before: threading.Thread | None) -> None:
 def _write(path: Path, connection: sqlite3.Connection, batch: list[Job]) -> bool:
     """False if the connection should not be used again."""
     try:
-        with explained(path), transaction(connection):
+        with transaction(connection):
             for work, jobs in groupby(batch, attrgetter("work")):
                 work.write(connection, [job.step for job in jobs])
     except Exception as error:
         if len(batch) > 1:
             outcomes = [_write(path, connection, [job]) for job in batch]
             return all(outcomes)
-        _tell(batch, _as_session_error(path, error))
-        return not isinstance(error.__cause__, sqlite3.OperationalError)
+        failure = explain(path, error)
+        if failure is not error:
+            failure.__cause__ = error
+        _tell(batch, failure)
+        return not isinstance(error, sqlite3.OperationalError)
     _tell(batch, None)
     return True
 
@@ -257,16 +260,6 @@ def _wake(waiters: list[asyncio.Future[None]], error: SessionError | None) -> No
             waiter.set_result(None)
         else:
             waiter.set_exception(error)
-
-
-def _as_session_error(path: Path, error: Exception) -> SessionError:
-    if isinstance(error, SessionError):
-        return error
-    if isinstance(error, sqlite3.Error):
-        return explain(path, error)
-    failure = SessionError(f"{path}: {type(error).__name__}: {error}")
-    failure.__cause__ = error
-    return failure
 
 
 def _close(connection: sqlite3.Connection) -> None:
