@@ -9,6 +9,7 @@ from tests.sessions import kit
 
 from glassloop.core.entries import ToolResult
 from glassloop.core.journal import Record, RunEnd
+from glassloop.sessions.database import connect
 from glassloop.sessions.journal import SqliteJournal
 from glassloop.sessions.store import Store
 from glassloop.sessions.writer import WriterClosed, writer_for
@@ -82,3 +83,26 @@ def test_whatever_a_writer_took_before_it_was_closed_is_done_whoever_put_it(tmp_
     for thread in threads:
         thread.join(60)
     assert {done.result(timeout=20) for done in taken} == {"done"}
+
+
+def test_a_new_writer_does_nothing_before_the_closed_one_has_done_all_that_it_took(tmp_path, monkeypatch):
+    path, going_on, order = tmp_path / "s.db", threading.Event(), []
+
+    def slow(path):
+        monkeypatch.undo()
+        going_on.wait(20)
+        return connect(path)
+
+    monkeypatch.setattr("glassloop.sessions.writer.connect", slow)
+    first = writer_for(path)
+    first.submit(lambda connection: order.append("before"), urgent=True)
+    closing = threading.Thread(target=first.close)
+    closing.start()
+    while first.works:
+        time.sleep(0.001)
+    second = writer_for(path)
+    later = second.submit(lambda connection: order.append("after"), urgent=True)
+    threading.Timer(0.1, going_on.set).start()
+    later.result(timeout=20)
+    closing.join(20)
+    assert order == ["before", "after"]
