@@ -310,7 +310,7 @@ from pathlib import Path
 from glassloop.core.errors import SessionError
 from glassloop.sessions.journal import SqliteJournal
 from tests.sessions import kit
-import concurrent.futures.thread  # now: somebody else may not be allowed to read Python's library
+import concurrent.futures.thread, uuid  # now: somebody else may not be allowed to read Python's library
 
 folder = Path(tempfile.mkdtemp())
 if os.getuid() == 0:  # root may write anywhere, so be somebody else

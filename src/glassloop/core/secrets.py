@@ -39,8 +39,9 @@ SECRET_HEADERS = frozenset(
 
 def mask(text: str, secrets: Iterable[str] = ()) -> str:
     """The text with every known secret replaced. Values shorter than 6 characters are not searched for."""
-    for secret in sorted((one for one in secrets if len(one) >= 6), key=len, reverse=True):
-        text = text.replace(secret, MASK)
+    if secrets:
+        for secret in sorted((one for one in secrets if len(one) >= 6), key=len, reverse=True):
+            text = text.replace(secret, MASK)
     if _may_hold_a_key(text):
         text = _RUN.sub(lambda run: _SHAPES.sub(MASK, run.group()), text)
     if "earer " in text:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from glassloop.core.errors import SessionError
 from glassloop.core.journal import Record
 from glassloop.core.tools import Decision
-from glassloop.sessions import codec, records
+from glassloop.sessions import records
 from glassloop.sessions.claiming import Claimed, now_ms, refuse_if_held
 
 
@@ -87,5 +87,4 @@ def take_answers(connection: sqlite3.Connection, claimed: Claimed) -> None:
         for seq, call_id, decision, reason, by in rows
     ]
     if decisions:
-        written = [records.Written(one, codec.encode(one.value)) for one in decisions]
-        records.add(connection, claimed, written)
+        records.append(connection, claimed, decisions)

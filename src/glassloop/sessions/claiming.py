@@ -27,12 +27,16 @@ _STATUS: dict[StopReason, str] = {
 
 @dataclass(frozen=True, slots=True)
 class Claimed:
-    """A session that is held. `run_id` is the run that goes on: the new one, or the one that had not ended."""
+    """A session that is held. `run_id` is the run that goes on: the new one, or the one that had not ended.
+
+    `blank`: nothing was ever written in it, so there is nothing to read.
+    """
 
     session_id: str
     run_id: str
     epoch: int
     owner: Owner
+    blank: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,8 +70,8 @@ def claim(connection: sqlite3.Connection, start: RunStart, owner: Owner, terms: 
         "INSERT INTO session(session_id, folder, created_ms, updated_ms) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING",
         (start.session_id, terms.folder, now, now),
     )
-    held_by, open_run = connection.execute(
-        "SELECT owner, open_run FROM session WHERE session_id = ?", (start.session_id,)
+    held_by, open_run, head = connection.execute(
+        "SELECT owner, open_run, head FROM session WHERE session_id = ?", (start.session_id,)
     ).fetchone()
     if held_by is not None and not terms.take_over:
         refuse_if_held(start.session_id, held_by)
@@ -83,7 +87,7 @@ def claim(connection: sqlite3.Connection, start: RunStart, owner: Owner, terms: 
         "RETURNING epoch",
         (owner.to_text(), run_id, now, start.session_id),
     ).fetchone()
-    return Claimed(start.session_id, run_id, epoch, owner)
+    return Claimed(start.session_id, run_id, epoch, owner, blank=open_run is None and head is None)
 
 
 def refuse_if_held(session_id: str, held_by: str) -> None:
@@ -200,18 +204,19 @@ def _fenced(connection: sqlite3.Connection, claimed: Claimed) -> SessionError:
     )
 
 
-def finish(connection: sqlite3.Connection, claimed: Claimed, end: RunEnd) -> None:
-    """End or suspend the run, and give the session back."""
-    head_of(connection, claimed)
-    status = _STATUS.get(end.stop_reason, "done")
+def finish(
+    connection: sqlite3.Connection, claimed: Claimed, head: int | None, now: int, *, end: RunEnd
+) -> int | None:
+    """End or suspend the run, and give the session back: the last step on its branch."""
     connection.execute(
         "UPDATE run SET status = ?, stop_reason = ?, text = ?, error = ?, ended_ms = ? WHERE run_id = ?",
-        (status, end.stop_reason, end.text, end.error, now_ms(), claimed.run_id),
+        (_STATUS.get(end.stop_reason, "done"), end.stop_reason, end.text, end.error, now, claimed.run_id),
     )
     connection.execute(
         "UPDATE session SET owner = NULL, updated_ms = ?, open_run = ? WHERE session_id = ?",
-        (now_ms(), claimed.run_id if end.stop_reason in SUSPENDED else None, claimed.session_id),
+        (now, claimed.run_id if end.stop_reason in SUSPENDED else None, claimed.session_id),
     )
+    return head
 
 
 def give_back(connection: sqlite3.Connection, claimed: Claimed) -> None:

@@ -8,18 +8,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from functools import cache, lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from glassloop.core.errors import SessionError
 from glassloop.core.journal import Intent, Journaled
 from glassloop.core.secrets import mask
-from glassloop.sessions.shapes import RECORDS, TAGS, WHOLE, Sink, Unfit, as_it_is, shape_of
+from glassloop.sessions.plain import NotPlain, text_of
+from glassloop.sessions.shapes import BLOB_BYTES, RECORDS, TAGS, WHOLE, Sink, Unfit, as_it_is, shape_of
 
 
-@dataclass(frozen=True, slots=True)
-class Encoded:
+class Encoded(NamedTuple):
     """JSON text, what was put aside from it, and whether a secret was masked in it."""
 
     tag: str
@@ -48,16 +47,16 @@ def encode(value: Journaled | Intent, secrets: Iterable[str] = (), *, aside: boo
 
 
 def _encode_plain(tag: str, value: Any, secrets: tuple[str, ...], aside: bool) -> Encoded | None:
-    """The quick way, for a value with nothing to clean in it; None if there is."""
-    sink = Sink(lambda text: text, aside, plain=True)
+    """The quick way, for a value with nothing in it to clean or to put aside; None if there is."""
     try:
-        body = _dumps(shape_of(type(value)).write(value, sink))
-        body.encode("utf-8")
-    except ValueError:
+        body = text_of(value)
+    except NotPlain:
         return None
-    if sink.blobs or mask(body, spellings(secrets)) != body:
+    known = spellings(secrets)
+    size = len(body) if body.isascii() else len(body.encode("utf-8"))
+    if (aside and size > BLOB_BYTES) or mask(body, known) != body:
         return None
-    return Encoded(tag, body, sink.blobs, masked=False)
+    return Encoded(tag, body, {}, masked=False)
 
 
 def _encode_cleaned(tag: str, value: Any, secrets: tuple[str, ...], aside: bool) -> Encoded:

@@ -115,19 +115,27 @@ def transaction(connection: sqlite3.Connection) -> Iterator[None]:
 
 @contextmanager
 def explained(path: Path) -> Iterator[None]:
-    """Errors of SQLite, and ours that do not name the file yet, as `SessionError`s that do."""
+    """What goes wrong in the block, as `explain` tells it."""
     try:
         yield
-    except SessionError as error:
-        if str(path) in str(error) or not error.args:
+    except (SessionError, sqlite3.Error) as error:
+        told = explain(path, error)
+        if told is error:
             raise
-        raise SessionError(f"{path}: {error}", error.kind) from error
-    except sqlite3.Error as error:
-        raise explain(path, error) from error
+        raise told from error
 
 
-def explain(path: Path, error: sqlite3.Error) -> SessionError:
-    """What happened, to which file, and what to do."""
+def explain(path: Path, error: Exception) -> SessionError:
+    """What happened, to which file, and what to do, whoever it was that failed."""
+    if isinstance(error, SessionError):
+        named = str(path) in str(error) or not error.args
+        return error if named else SessionError(f"{path}: {error}", error.kind)
+    if isinstance(error, sqlite3.Error):
+        return _sqlite_trouble(path, error)
+    return SessionError(f"{path}: {type(error).__name__}: {error}")
+
+
+def _sqlite_trouble(path: Path, error: sqlite3.Error) -> SessionError:
     name = getattr(error, "sqlite_errorname", "") or ""
     if isinstance(error, sqlite3.DataError):
         name = "SQLITE_TOOBIG"

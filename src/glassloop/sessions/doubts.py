@@ -111,7 +111,7 @@ def resolve(
     owner = new_claim()
     try:
         claimed = Claimed(session_id, doubt.run_id, epoch, owner)
-        records.add(connection, claimed, [records.Written(record, codec.encode(resolution, secrets))])
+        records.append(connection, claimed, [record], secrets)
     finally:
         release(owner)
 

@@ -6,7 +6,6 @@ import asyncio
 import sqlite3
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -29,8 +28,9 @@ from glassloop.sessions import owner as owners
 from glassloop.sessions.claiming import Claimed, Terms
 from glassloop.sessions.codec import Encoded
 from glassloop.sessions.owner import Owner
+from glassloop.sessions.records import Step
 from glassloop.sessions.wire_log import WireLog
-from glassloop.sessions.writer import Writer, WriterClosed, writer_for
+from glassloop.sessions.writer import Job, Task, Writer, WriterClosed, writer_for
 
 T = TypeVar("T")
 
@@ -39,17 +39,20 @@ _AT_ONCE = (User, ToolResult)
 A reply and its verdicts wait for the intents that follow: losing them costs a model call and nothing else."""
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class _Claim:
     """A session that this journal holds. After the first failed write nothing more is written: no gaps."""
 
     claimed: Claimed
     failure: SessionError | None = None
 
-    def note(self, done: Future[None]) -> None:
-        error = done.exception()
-        if isinstance(error, SessionError) and self.failure is None:
-            self.failure = error
+    def write(self, connection: sqlite3.Connection, steps: Sequence[Step]) -> None:
+        if self.failure is not None:
+            raise self.failure
+        records.write(connection, self.claimed, steps)
+
+    def ended(self, error: SessionError | None) -> None:
+        self.failure = self.failure or error
 
 
 class SqliteJournal:
@@ -91,7 +94,7 @@ class SqliteJournal:
         claiming_it = self._submit(partial(_claim, start=start, owner=owner, terms=self._terms))
         try:
             claimed = await asyncio.wrap_future(claiming_it)
-            opened = await asyncio.to_thread(self._read, claimed)
+            opened = Opened(claimed.run_id) if claimed.blank else await asyncio.to_thread(self._read, claimed)
         except BaseException:
             owners.release(owner)
             claiming_it.add_done_callback(self._give_back)
@@ -101,24 +104,29 @@ class SqliteJournal:
 
     async def intend(self, run_id: str, intents: Sequence[Intent]) -> None:
         """On disk when it returns: all of them, or none."""
-        encoded = self._encoded(run_id, intents)
-        pairs = list(zip(intents, encoded, strict=True))
-        await self._write(run_id, partial(records.intend, intents=pairs), urgent=True)
+        claim = self._claim(run_id)
+        pairs = list(zip(intents, self._encoded(claim, intents), strict=True))
+        await self._on_disk(claim, partial(records.intend, intents=pairs))
 
     async def commit(self, run_id: str, records: Sequence[Record]) -> None:
         """On disk when it returns if a person's words or a tool's result are among them; otherwise queued."""
-        await self._add(run_id, records, urgent=any(isinstance(one.value, _AT_ONCE) for one in records))
+        claim = self._claim(run_id)
+        step = self._addition(claim, records)
+        if any(isinstance(one.value, _AT_ONCE) for one in records):
+            await self._on_disk(claim, step)
+        else:
+            self._put(Job(claim, step), urgent=False)
 
     async def decide(self, run_id: str, records: Sequence[Record]) -> None:
         """On disk when it returns."""
-        await self._add(run_id, records, urgent=True)
+        claim = self._claim(run_id)
+        await self._on_disk(claim, self._addition(claim, records))
 
     async def finish(self, end: RunEnd) -> None:
         """On disk when it returns; the session is free."""
         try:
-            await self._write(
-                end.run_id, partial(claiming.finish, end=self._without_secrets(end)), urgent=True
-            )
+            ending = partial(claiming.finish, end=self._without_secrets(end))
+            await self._on_disk(self._claim(end.run_id), ending)
         finally:
             if claim := self._claims.pop(end.run_id, None):
                 owners.release(claim.claimed.owner)
@@ -138,13 +146,26 @@ class SqliteJournal:
 
     # ── how ──────────────────────────────────────────────────────────────
 
-    def _submit(self, work: Callable[[sqlite3.Connection], T], *, urgent: bool = True) -> Future[T]:
+    def _submit(self, act: Callable[[sqlite3.Connection], T], *, urgent: bool = True) -> Future[T]:
+        task = Task(act)
+        self._put(Job(task), urgent=urgent)
+        return task.future
+
+    def _put(self, job: Job, *, urgent: bool) -> None:
         for _ in range(2):  # again where another user of the file closes its writer at this very moment
-            if self._writer is None or not self._writer.works:
+            if self._writer is None:
                 self._writer = writer_for(self.path)
-            with suppress(WriterClosed):
-                return self._writer.submit(work, urgent=urgent)
+            try:
+                return self._writer.put(job, urgent=urgent)
+            except WriterClosed:
+                self._writer = None
         raise SessionError(f"{self.path} was closed again and again while it was written to")
+
+    def _on_disk(self, claim: _Claim, step: Step) -> asyncio.Future[None]:
+        """Queue the step. The future is done when it is written; if the waiting is cancelled, it still happens."""
+        waiter = asyncio.get_running_loop().create_future()
+        self._put(Job(claim, step, waiter), urgent=True)
+        return waiter
 
     def _without_secrets(self, end: RunEnd) -> RunEnd:
         secrets = tuple(self._secrets())
@@ -159,9 +180,8 @@ class SqliteJournal:
             raise claim.failure
         return claim
 
-    def _encoded(self, run_id: str, values: Sequence[Journaled | Intent]) -> list[Encoded]:
+    def _encoded(self, claim: _Claim, values: Sequence[Journaled | Intent]) -> list[Encoded]:
         """What cannot be written leaves a gap, and so it ends the writing like a full disk."""
-        claim = self._claim(run_id)
         secrets = tuple(self._secrets())
         try:
             return [codec.encode(value, secrets) for value in values]
@@ -169,23 +189,9 @@ class SqliteJournal:
             claim.failure = error
             raise
 
-    async def _add(self, run_id: str, happened: Sequence[Record], *, urgent: bool) -> None:
-        encoded = self._encoded(run_id, [one.value for one in happened])
-        written = [records.Written(*pair) for pair in zip(happened, encoded, strict=True)]
-        await self._write(run_id, partial(records.add, written=written), urgent=urgent)
-
-    async def _write(self, run_id: str, work: Callable[..., None], *, urgent: bool) -> None:
-        claim = self._claim(run_id)
-
-        def checked(connection: sqlite3.Connection) -> None:
-            if claim.failure is not None:
-                raise claim.failure
-            work(connection, claim.claimed)
-
-        future = self._submit(checked, urgent=urgent)
-        future.add_done_callback(claim.note)
-        if urgent:
-            await asyncio.wrap_future(future)  # if the waiting is cancelled, the write still happens
+    def _addition(self, claim: _Claim, happened: Sequence[Record]) -> Step:
+        encoded = self._encoded(claim, [one.value for one in happened])
+        return partial(records.add, written=list(zip(happened, encoded, strict=True)))
 
     def _read(self, claimed: Claimed) -> Opened:
         with database.opened(self.path) as connection:
@@ -207,6 +213,7 @@ class SqliteJournal:
 
 def _claim(connection: sqlite3.Connection, start: RunStart, owner: Owner, terms: Terms) -> Claimed:
     claimed = claiming.claim(connection, start, owner, terms)
-    approvals.take_answers(connection, claimed)
-    masked_calls.close(connection, claimed)
+    if not claimed.blank:
+        approvals.take_answers(connection, claimed)
+        masked_calls.close(connection, claimed)
     return claimed

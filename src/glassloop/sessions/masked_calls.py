@@ -39,7 +39,7 @@ def close(connection: sqlite3.Connection, claimed: Claimed) -> None:
     rows = connection.execute(_OPEN, (claimed.run_id,)).fetchall()
     results = [_result(connection, *row) for row in rows]
     if results:
-        records.add(connection, claimed, [records.Written(one, codec.encode(one.value)) for one in results])
+        records.append(connection, claimed, results)
 
 
 def _result(connection: sqlite3.Connection, seq: int, body: str, state: str | None, seconds: float) -> Record:

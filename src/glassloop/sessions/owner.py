@@ -8,8 +8,8 @@ import secrets
 import socket
 import subprocess
 from contextlib import suppress
-from dataclasses import asdict, dataclass
-from functools import cache
+from dataclasses import dataclass
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Literal
 
@@ -34,7 +34,7 @@ class Owner:
     token: str
 
     def to_text(self) -> str:
-        return json.dumps(asdict(self))
+        return json.dumps({name: getattr(self, name) for name in _TYPES})
 
     @property
     def name(self) -> str:
@@ -57,7 +57,7 @@ def from_text(text: str) -> Owner | None:
 def new_claim() -> Owner:
     """This process, with a token that `release` takes back."""
     pid = os.getpid()
-    owner = Owner(socket.gethostname(), pid, _started(pid) or "", _boot(), _pid_space(), secrets.token_hex(8))
+    owner = Owner(socket.gethostname(), pid, _began(pid), _boot(), _pid_space(), secrets.token_hex(8))
     _HELD_HERE.add(owner.token)
     return owner
 
@@ -88,6 +88,12 @@ def _started(pid: int) -> str | None:
         fields = Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")[2].split()
         return None if fields[0] in "ZX" else fields[19]
     return None
+
+
+@lru_cache(maxsize=1)
+def _began(pid: int) -> str:
+    """When this process started; a fork of it has another number."""
+    return _started(pid) or ""
 
 
 @cache

@@ -5,15 +5,15 @@ from __future__ import annotations
 import hashlib
 import json
 import sqlite3
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 
 from glassloop.core.entries import JSON, ToolResult, User
 from glassloop.core.errors import SessionError
 from glassloop.core.journal import Intent, Record
 from glassloop.core.tools import Decision, Verdict
 from glassloop.sessions.claiming import Claimed, head_of, now_ms
-from glassloop.sessions.codec import Encoded
+from glassloop.sessions.codec import Encoded, encode
 
 _TITLE = 200
 
@@ -23,33 +23,68 @@ INSERT_ENTRY = (
 )
 """Takes an `entry_row`."""
 
-
-@dataclass(frozen=True, slots=True)
-class Written:
-    """A record beside its stored form. Encoding is done before the transaction, so that it is short."""
-
-    record: Record
-    encoded: Encoded
+_INSERT_ONCE = f"{INSERT_ENTRY} ON CONFLICT DO NOTHING"
 
 
-def add(connection: sqlite3.Connection, claimed: Claimed, written: Sequence[Written]) -> None:
-    """Append records to the branch, in their order. The first result of a call stands; a second is not taken."""
+Written = tuple[Record, Encoded]
+"""A record beside its stored form. Encoding is done before the transaction, so that it is short."""
+
+Step = Callable[[sqlite3.Connection, Claimed, "int | None", int], "int | None"]
+"""Writes something, given the last entry of the branch and the time; gives what is the last entry now."""
+
+
+def write(connection: sqlite3.Connection, claimed: Claimed, steps: Iterable[Step]) -> None:
+    """Take steps on the branch of a session that is held, in their order. Raises `SessionError` if it is not."""
     now = now_ms()
-    head = head_of(connection, claimed)
-    for one in written:
-        head = _add_one(connection, claimed.run_id, head, one, now)
-        match one.record.value:
+    head = before = head_of(connection, claimed)
+    for step in steps:
+        head = step(connection, claimed, head, now)
+    if head != before:
+        connection.execute(
+            "UPDATE session SET head = ?, updated_ms = ? WHERE session_id = ?",
+            (head, now, claimed.session_id),
+        )
+
+
+def append(
+    connection: sqlite3.Connection, claimed: Claimed, happened: Iterable[Record], secrets: Iterable[str] = ()
+) -> None:
+    """Add records and nothing else."""
+    known = tuple(secrets)
+    written = [(one, encode(one.value, known)) for one in happened]
+    write(connection, claimed, [partial(add, written=written)])
+
+
+def add(
+    connection: sqlite3.Connection,
+    claimed: Claimed,
+    head: int | None,
+    now: int,
+    *,
+    written: Iterable[Written],
+) -> int | None:
+    """Append records to the branch, in their order. The first result of a call stands; a second is not taken."""
+    for record, encoded in written:
+        if encoded.blobs:
+            keep_blobs(connection, claimed.run_id, encoded.blobs)
+        row = entry_row(head, claimed.run_id, record, encoded, now)
+        added = connection.execute(_INSERT_ONCE, row)
+        if added.rowcount:
+            head = added.lastrowid
+        elif encoded.tag != "tool_result":
+            raise SessionError(
+                f"run {claimed.run_id} has a {encoded.tag} at {record.seq} already: two cannot stand there"
+            )
+        match record.value:
             case ToolResult() as result:
-                _end_operation(connection, claimed.run_id, one.record.seq, result, now)
+                _end_operation(connection, claimed.run_id, record.seq, result, now)
             case Verdict(outcome="ask") as verdict:
-                _ask(connection, claimed.run_id, one.record.seq, verdict, one.encoded)
+                _ask(connection, claimed.run_id, record.seq, verdict, encoded)
             case Decision() as decision:
-                _answer(connection, claimed.run_id, one.record.seq, decision, now)
+                _answer(connection, claimed.run_id, record.seq, decision, now)
             case User(kind="task") as task if task.text.strip():
-                _set_title(connection, claimed.session_id, one.encoded)
-    connection.execute(
-        "UPDATE session SET head = ?, updated_ms = ? WHERE session_id = ?", (head, now, claimed.session_id)
-    )
+                _set_title(connection, claimed.session_id, encoded)
+    return head
 
 
 def entry_row(
@@ -67,23 +102,6 @@ def entry_row(
         record.cost,
         at_ms,
     )
-
-
-def _add_one(
-    connection: sqlite3.Connection, run_id: str, head: int | None, one: Written, now: int
-) -> int | None:
-    record, encoded = one.record, one.encoded
-    keep_blobs(connection, run_id, encoded.blobs)
-    added = connection.execute(
-        f"{INSERT_ENTRY} ON CONFLICT DO NOTHING", entry_row(head, run_id, record, encoded, now)
-    )
-    if added.rowcount:
-        return added.lastrowid
-    if encoded.tag != "tool_result":
-        raise SessionError(
-            f"run {run_id} has a {encoded.tag} at {record.seq} already: two cannot stand there"
-        )
-    return head
 
 
 def latest_seconds(connection: sqlite3.Connection, run_id: str) -> float:
@@ -104,13 +122,17 @@ def keep_blobs(connection: sqlite3.Connection, run_id: str, blobs: Mapping[str, 
 
 
 def intend(
-    connection: sqlite3.Connection, claimed: Claimed, intents: Sequence[tuple[Intent, Encoded]]
-) -> None:
+    connection: sqlite3.Connection,
+    claimed: Claimed,
+    head: int | None,
+    now: int,
+    *,
+    intents: Iterable[tuple[Intent, Encoded]],
+) -> int | None:
     """Write down calls that are about to run; again, and it is a further attempt. One that ended cannot begin."""
-    now = now_ms()
-    head_of(connection, claimed)
     for intent, encoded in intents:
-        keep_blobs(connection, claimed.run_id, encoded.blobs)
+        if encoded.blobs:
+            keep_blobs(connection, claimed.run_id, encoded.blobs)
         begun = connection.execute(
             "INSERT INTO op(run_id, seq, name, body, key, effect, state, epoch, started_ms) "
             "VALUES (?, ?, ?, ?, ?, ?, 'intent', ?, ?) "
@@ -132,6 +154,7 @@ def intend(
                 f"operation {intent.seq} of run {claimed.run_id} ({intent.call.name}) has a result already: "
                 "it must not run again"
             )
+    return head
 
 
 def _end_operation(

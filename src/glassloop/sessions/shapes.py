@@ -80,15 +80,11 @@ class Unfit(Exception):
 
 @dataclass(slots=True)
 class Sink:
-    """Where a value is written to: `clean` is applied to every text, `blobs` takes what is put `aside`.
-
-    `plain`: nothing is cleaned, so that short texts can be taken as they are.
-    """
+    """Where a value is written to: `clean` is applied to every text, `blobs` takes what is put `aside`."""
 
     clean: Callable[[str], str]
     aside: bool
     blobs: dict[str, bytes] = field(default_factory=dict)
-    plain: bool = False
 
     def takes(self, size: int) -> bool:
         return self.aside and size > BLOB_BYTES
@@ -303,15 +299,21 @@ def _tagged(kinds: list[Any]) -> Shape:
     return Shape(write, read)
 
 
-def _dataclass(kind: type[Any]) -> Shape:
-    """Fields that have their default value are left out: a default never changes without a migration."""
+def stored_fields(kind: type[Any]) -> list[tuple[str, Any, Any]]:
+    """Name, annotation and default of each field. What takes no part in equality is no part of the value.
+
+    Fields that have their default value are left out: a default never changes without a migration.
+    """
     hints = get_type_hints(kind)
-    quick = {name: hint for name, hint in hints.items() if hint in (str, int, bool)}
-    # What takes no part in equality is not part of the value (`Verdict.bound`).
-    stored = [one for one in fields(kind) if one.compare]
-    writers = [(one.name, shape_of(hints[one.name]).write, _default(one)) for one in stored]
-    readers = {one.name: shape_of(hints[one.name]).read for one in stored}
-    needed = {one.name for one in stored if _default(one) is MISSING}
+    return [(one.name, hints[one.name], _default(one)) for one in fields(kind) if one.compare]
+
+
+def _dataclass(kind: type[Any]) -> Shape:
+    stored = stored_fields(kind)
+    quick = {name: hint for name, hint, _ in stored if hint in (str, int, bool)}
+    writers = [(name, shape_of(hint).write, default) for name, hint, default in stored]
+    readers = {name: shape_of(hint).read for name, hint, _ in stored}
+    needed = {name for name, _, default in stored if default is MISSING}
 
     def write(value: Any, sink: Sink) -> JSON:
         if not isinstance(value, kind):
@@ -320,15 +322,7 @@ def _dataclass(kind: type[Any]) -> Shape:
         try:
             for name, write_one, default in writers:
                 one = getattr(value, name)
-                if one is default or one == default:
-                    continue
-                if (
-                    sink.plain
-                    and type(one) is quick.get(name)
-                    and (type(one) is not str or len(one) <= _SHORT)
-                ):
-                    found[name] = one
-                else:
+                if one is not default and one != default:
                     found[name] = write_one(one, sink.unmasked() if name in _NEVER_MASKED else sink)
         except Unfit as unfit:
             raise Unfit(name, *unfit.args) from unfit

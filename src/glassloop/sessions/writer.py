@@ -2,26 +2,31 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import queue
 import sqlite3
 import threading
-import time
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
-from dataclasses import dataclass, field
+from itertools import groupby
+from operator import attrgetter
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 from glassloop.core.errors import SessionError
-from glassloop.sessions.database import connect, explain, explained, transaction
+from glassloop.sessions.database import connect, explain, transaction
 
 T = TypeVar("T")
 
 LINGER_SECONDS = 0.02
-"""How long a write that nobody waits for may stay queued, so that it shares the transaction of the next one."""
+"""How long a write that nobody waits for stays queued at least, so that it shares the transaction of the next one.
+It is never more than twice that."""
+
+_LOOKS = 10
+"""How often the thread looks in vain for such a write before it sleeps until it is woken."""
 
 _STOP_SECONDS = 10.0
 
@@ -30,25 +35,62 @@ class WriterClosed(Exception):
     """Nobody would do the work: get another writer."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Job(Generic[T]):
-    work: Callable[[sqlite3.Connection], T]
-    future: Future[T] = field(default_factory=Future)
+class Work(Protocol):
+    """What is done in the thread. Only one that is the same takes its steps in one go."""
+
+    def write(self, connection: sqlite3.Connection, steps: Sequence[Any]) -> None:
+        """Take the steps that were queued one after the other, inside a transaction. Raises `SessionError`.
+
+        It may be called twice for a step: a transaction that fails for one is tried anew for each alone.
+        """
+
+    def ended(self, error: SessionError | None) -> None:
+        """A step is on disk, or it failed and never will be. Called before the next step is taken."""
 
 
-@dataclass(slots=True)
+class Job(NamedTuple):
+    """One step of some work, and who waits for it."""
+
+    work: Work
+    step: Any = None
+    waiter: asyncio.Future[None] | None = None
+
+
+class Task(Generic[T]):
+    """Work of one step, for any thread to wait for. Whoever stops waiting, it is done."""
+
+    def __init__(self, act: Callable[[sqlite3.Connection], T]) -> None:
+        self.future: Future[T] = Future()
+        self.future.set_running_or_notify_cancel()
+        self._act = act
+        self._result: T
+
+    def write(self, connection: sqlite3.Connection, steps: Sequence[Any]) -> None:
+        self._result = self._act(connection)
+
+    def ended(self, error: SessionError | None) -> None:
+        if error is None:
+            self.future.set_result(self._result)
+        else:
+            self.future.set_exception(error)
+
+
 class _Inbox:
-    """Work on its way to the thread. To wake a thread costs more than a row, so what nobody waits for goes along with
-    what is waited for, or when it has lingered: also where the event loop is stuck, or has ended.
+    """Jobs on their way to the thread. To wake a thread costs more than a row, so what nobody waits for goes along
+    with what is waited for, or when it has lingered: also where the event loop is stuck, or has ended.
     """
 
-    closed: bool = False
-    _ready: queue.SimpleQueue[list[_Job[Any]] | None] = field(default_factory=queue.SimpleQueue)
-    _patient: list[_Job[Any]] = field(default_factory=list)
-    # The garbage collector may close it in the middle of anything that its holder does.
-    _lock: threading.RLock = field(default_factory=threading.RLock)
+    def __init__(self) -> None:
+        self.closed = False
+        self._ready: queue.SimpleQueue[list[Job] | None] = queue.SimpleQueue()
+        self._patient: list[Job] = []
+        self._seen = False  # whether the thread has seen the first of them already
+        self._looks = 0
+        self._asleep = False
+        # The garbage collector may close it in the middle of anything that its holder does.
+        self._lock = threading.RLock()
 
-    def put(self, job: _Job[Any], *, urgent: bool) -> bool:
+    def put(self, job: Job, *, urgent: bool) -> bool:
         """False if it is closed: nobody would do it."""
         with self._lock:
             if self.closed:
@@ -56,8 +98,9 @@ class _Inbox:
             self._patient.append(job)
             if urgent:
                 self._ready.put(self._take_patient())
-            elif len(self._patient) == 1:
-                self._ready.put([])  # from now on the thread knows that something waits
+            elif self._asleep:
+                self._ready.put([])  # from now on the thread looks again
+            self._asleep = False
         return True
 
     def close(self) -> None:
@@ -66,53 +109,63 @@ class _Inbox:
             self._ready.put(self._take_patient())
             self._ready.put(None)
 
-    def next_batch(self) -> tuple[list[_Job[Any]], bool]:
-        """All that is queued. What is not urgent waits a little for company. False at the end: there is no more."""
-        batch: list[_Job[Any]] = []
-        wait: float | None = None
-        deadline = float("inf")
-        while True:
-            try:
-                jobs = self._ready.get_nowait() if wait == 0 else self._ready.get(timeout=wait)
-            except queue.Empty:
-                return [*batch, *self._take_patient()], True  # its call may have been taken for the batch's
-            if jobs is None:
-                return batch, False
-            batch += jobs
-            deadline = min(deadline, time.monotonic() + LINGER_SECONDS)
-            wait = 0 if batch else max(0.0, deadline - time.monotonic())
+    def next_batch(self) -> tuple[list[Job], bool]:
+        """All that is waited for, or has lingered; maybe nothing. False at the end: there is no more."""
+        batch: list[Job] = []
+        try:
+            patience = None if self._asleep else LINGER_SECONDS
+            while (jobs := self._ready.get(block=not batch, timeout=patience)) is not None:
+                batch += jobs
+                patience = LINGER_SECONDS
+        except queue.Empty:
+            return batch or self._lingered(), True
+        return batch, False
 
-    def _take_patient(self) -> list[_Job[Any]]:
+    def _lingered(self) -> list[Job]:
+        """What was there when the thread looked the last time. Where there is nothing again and again, it may sleep."""
         with self._lock:
-            fresh: list[_Job[Any]] = []
+            if self._seen:
+                return self._take_patient()
+            self._seen = bool(self._patient)
+            self._looks = 0 if self._seen else self._looks + 1
+            self._asleep = self._looks > _LOOKS
+        return []
+
+    def _take_patient(self) -> list[Job]:
+        with self._lock:
+            fresh: list[Job] = []
             taken, self._patient = self._patient, fresh
+            self._seen, self._looks = False, 0
         return taken
 
 
 class Writer:
     """The writer of one file in this process. Get it from `writer_for`; its thread ends with the last user of it."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, before: Writer | None = None) -> None:
+        """`before`: one that was closed; what it was given is on disk before anything that this one is given."""
         self.path = path
         self._pid = os.getpid()
         self._inbox = _Inbox()
-        thread = threading.Thread(
-            target=_work, args=(path, self._inbox), name=f"glassloop {path.name}", daemon=True
+        self._thread: threading.Thread = threading.Thread(
+            target=_work,
+            args=(path, self._inbox, before._thread if before else None),
+            name=f"glassloop {path.name}",
+            daemon=True,
         )
-        thread.start()
-        self._stop = weakref.finalize(self, _stop, self._inbox, thread, self._pid)
+        self._thread.start()
+        self._stop = weakref.finalize(self, _stop, self._inbox, self._thread, self._pid)
 
-    def submit(self, work: Callable[[sqlite3.Connection], T], *, urgent: bool) -> Future[T]:
-        """Queue work inside a transaction. The future is done when the work is on disk, or has failed.
-
-        `urgent`: somebody waits for it. `work` may run twice: a transaction that fails for one is tried anew
-        for each alone. Its errors are `SessionError`s. Raises `WriterClosed` where it is, or was copied by a fork.
-        """
-        job = _Job(work)
-        job.future.set_running_or_notify_cancel()  # from now on it cannot be cancelled, whoever stops waiting
-        if not self.works or not self._inbox.put(job, urgent=urgent):
+    def put(self, job: Job, *, urgent: bool) -> None:
+        """Queue a job. `urgent`: somebody waits for it. Raises `WriterClosed` where it is, or was copied by a fork."""
+        if self._pid != os.getpid() or not self._inbox.put(job, urgent=urgent):
             raise WriterClosed
-        return job.future
+
+    def submit(self, act: Callable[[sqlite3.Connection], T], *, urgent: bool) -> Future[T]:
+        """Queue what is to be done inside a transaction. The future is done when it is on disk, or has failed."""
+        task = Task(act)
+        self.put(Job(task), urgent=urgent)
+        return task.future
 
     @property
     def works(self) -> bool:
@@ -134,7 +187,7 @@ def writer_for(path: Path) -> Writer:
     with _lock:
         writer = _writers.get(key)
         if writer is None or not writer.works:
-            writer = _writers[key] = Writer(key)
+            writer = _writers[key] = Writer(key, writer)
         return writer
 
 
@@ -146,7 +199,9 @@ def _stop(inbox: _Inbox, thread: threading.Thread, pid: int) -> None:
         thread.join(_STOP_SECONDS)
 
 
-def _work(path: Path, inbox: _Inbox) -> None:
+def _work(path: Path, inbox: _Inbox, before: threading.Thread | None) -> None:
+    if before is not None:
+        before.join()
     connection: sqlite3.Connection | None = None
     going_on = True
     while going_on:
@@ -157,7 +212,7 @@ def _work(path: Path, inbox: _Inbox) -> None:
             if connection is None:
                 connection = connect(path)
         except Exception as error:
-            _fail(batch, _as_session_error(path, error))
+            _tell(batch, explain(path, error))
             continue
         if not _write(path, connection, batch):
             _close(connection)  # after an I/O error nothing that it remembers can be trusted
@@ -166,35 +221,45 @@ def _work(path: Path, inbox: _Inbox) -> None:
         _close(connection)
 
 
-def _write(path: Path, connection: sqlite3.Connection, batch: list[_Job[Any]]) -> bool:
+def _write(path: Path, connection: sqlite3.Connection, batch: list[Job]) -> bool:
     """False if the connection should not be used again."""
     try:
-        with explained(path), transaction(connection):
-            results = [job.work(connection) for job in batch]
+        with transaction(connection):
+            for work, jobs in groupby(batch, attrgetter("work")):
+                work.write(connection, [job.step for job in jobs])
     except Exception as error:
         if len(batch) > 1:
             outcomes = [_write(path, connection, [job]) for job in batch]
             return all(outcomes)
-        _fail(batch, _as_session_error(path, error))
-        return not isinstance(error.__cause__, sqlite3.OperationalError)
-    for job, result in zip(batch, results, strict=True):
-        job.future.set_result(result)
+        failure = explain(path, error)
+        if failure is not error:
+            failure.__cause__ = error
+        _tell(batch, failure)
+        return not isinstance(error, sqlite3.OperationalError)
+    _tell(batch, None)
     return True
 
 
-def _fail(batch: list[_Job[Any]], error: SessionError) -> None:
-    for job in batch:
-        job.future.set_exception(error)
+def _tell(batch: list[Job], error: SessionError | None) -> None:
+    """Each event loop is woken once, however many wait in it: that is what costs most of a round."""
+    waiting: dict[asyncio.AbstractEventLoop, list[asyncio.Future[None]]] = {}
+    for work, _, waiter in batch:
+        work.ended(error)
+        if waiter is not None:
+            waiting.setdefault(waiter.get_loop(), []).append(waiter)
+    for loop, waiters in waiting.items():
+        with suppress(RuntimeError):  # the loop was closed: nobody waits any more
+            loop.call_soon_threadsafe(_wake, waiters, error)
 
 
-def _as_session_error(path: Path, error: Exception) -> SessionError:
-    if isinstance(error, SessionError):
-        return error
-    if isinstance(error, sqlite3.Error):
-        return explain(path, error)
-    failure = SessionError(f"{path}: {type(error).__name__}: {error}")
-    failure.__cause__ = error
-    return failure
+def _wake(waiters: list[asyncio.Future[None]], error: SessionError | None) -> None:
+    for waiter in waiters:
+        if waiter.done():  # cancelled meanwhile
+            continue
+        if error is None:
+            waiter.set_result(None)
+        else:
+            waiter.set_exception(error)
 
 
 def _close(connection: sqlite3.Connection) -> None:

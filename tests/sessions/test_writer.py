@@ -1,0 +1,108 @@
+"""The writer under many threads and loops, closed at any moment: nothing is lost, done twice, or out of order."""
+
+import asyncio
+import random
+import threading
+import time
+
+from tests.sessions import kit
+
+from glassloop.core.entries import ToolResult
+from glassloop.core.journal import Record, RunEnd
+from glassloop.sessions.database import connect
+from glassloop.sessions.journal import SqliteJournal
+from glassloop.sessions.store import Store
+from glassloop.sessions.writer import WriterClosed, writer_for
+
+ROUNDS = 12
+
+
+async def one_run(journal, name, chance):
+    await journal.open(kit.start(name, name))
+    for seq in range(1, ROUNDS + 1):
+        await journal.commit(name, [Record(2 * seq, kit.answer(str(seq)))])
+        made = kit.call(seq)
+        waiting = asyncio.create_task(journal.commit(name, [Record(2 * seq + 1, kit.result(made, str(seq)))]))
+        if chance.random() < 0.2:
+            await asyncio.sleep(0)
+            waiting.cancel()
+        await asyncio.wait([waiting])
+    await journal.finish(RunEnd(name, "answered", ""))
+
+
+def test_many_loops_write_while_others_close_the_file_and_nothing_is_lost_or_out_of_order(tmp_path):
+    path = tmp_path / "s.db"
+    names = [[f"run{thread}-{number}" for number in range(3)] for thread in range(4)]
+    over = threading.Event()
+
+    def work(mine):
+        async def all_of_them():
+            journal = SqliteJournal(path)
+            await asyncio.gather(*(one_run(journal, name, random.Random(name)) for name in mine))
+
+        asyncio.run(all_of_them())
+
+    def close():
+        while not over.is_set():
+            time.sleep(0.005)
+            writer_for(path).close()
+
+    closing = threading.Thread(target=close)
+    working = [threading.Thread(target=work, args=(mine,), daemon=True) for mine in names]
+    for thread in (closing, *working):
+        thread.start()
+    for thread in working:
+        thread.join(60)
+    over.set()
+    closing.join(60)
+    assert not any(thread.is_alive() for thread in working)
+    store = Store(path)
+    for name in (name for mine in names for name in mine):
+        said = [(type(one) is ToolResult, one.text) for one in store.entries(name)]
+        assert said == [(kind, str(seq)) for seq in range(1, ROUNDS + 1) for kind in (False, True)]
+
+
+def test_whatever_a_writer_took_before_it_was_closed_is_done_whoever_put_it(tmp_path):
+    path = tmp_path / "s.db"
+    taken, lock = [], threading.Lock()
+
+    def put(chance):
+        for _ in range(60):
+            try:
+                done = writer_for(path).submit(lambda connection: "done", urgent=chance.random() < 0.5)
+            except WriterClosed:
+                continue
+            with lock:
+                taken.append(done)
+            if chance.random() < 0.1:
+                writer_for(path).close()
+
+    threads = [threading.Thread(target=put, args=(random.Random(seed),)) for seed in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert {done.result(timeout=20) for done in taken} == {"done"}
+
+
+def test_a_new_writer_does_nothing_before_the_closed_one_has_done_all_that_it_took(tmp_path, monkeypatch):
+    path, going_on, order = tmp_path / "s.db", threading.Event(), []
+
+    def slow(path):
+        monkeypatch.undo()
+        going_on.wait(20)
+        return connect(path)
+
+    monkeypatch.setattr("glassloop.sessions.writer.connect", slow)
+    first = writer_for(path)
+    first.submit(lambda connection: order.append("before"), urgent=True)
+    closing = threading.Thread(target=first.close)
+    closing.start()
+    while first.works:
+        time.sleep(0.001)
+    second = writer_for(path)
+    later = second.submit(lambda connection: order.append("after"), urgent=True)
+    threading.Timer(0.1, going_on.set).start()
+    later.result(timeout=20)
+    closing.join(20)
+    assert order == ["before", "after"]
