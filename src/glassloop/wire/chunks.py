@@ -192,8 +192,11 @@ class Chunks:
 
     def _takes(self, chunk: dict[str, JSON], deltas: list[Delta]) -> bool:
         """Merge an ordinary chunk, which deviates in nothing. False for any other, which is left alone."""
-        choices = chunk.get("choices")
-        if type(choices) is not list or not chunk.keys() <= BODY_FIELDS or chunk.get("object") != _CHUNK:
+        try:
+            choices, kind = chunk["choices"], chunk["object"]
+        except KeyError:
+            return False
+        if type(choices) is not list or kind != _CHUNK or not chunk.keys() <= BODY_FIELDS:
             return False
         if choices and (len(choices) > 1 or not self._takes_choice(choices[0], deltas)):
             return False
@@ -207,7 +210,10 @@ class Chunks:
     def _takes_choice(self, choice: JSON, deltas: list[Delta]) -> bool:
         if type(choice) is not dict or not choice.keys() <= _PLAIN_CHOICE:
             return False
-        index, delta, finish = choice.get("index"), choice.get("delta"), choice.get("finish_reason")
+        try:
+            index, delta, finish = choice["index"], choice["delta"], choice.get("finish_reason")
+        except KeyError:
+            return False
         if type(index) is not int or index or type(delta) is not dict or finish not in _ORDINARY_ENDS:
             return False
         state = self._choices.get(0) or self._state_of(0)

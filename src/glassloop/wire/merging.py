@@ -46,7 +46,8 @@ class MergedMessage:
                 if value:
                     self._texts.setdefault(key, []).append(value)
             else:
-                self._fields[key] = _merged(self._fields.get(key), value)
+                old = self._fields.get(key)
+                self._fields[key] = value if old is None else _merged(old, value)
 
     def has_calls(self) -> bool:
         """Whether any call has begun."""
@@ -99,7 +100,7 @@ def _merged(old: JSON, new: JSON) -> JSON:
         return _merged_list(old, new)
     if isinstance(old, dict) and isinstance(new, dict):
         return _merged_part(old, new)
-    return old if new in ("", [], {}) and old is not None else new
+    return old if new in ("", [], {}) else new
 
 
 def _merged_list(old: list[JSON], new: list[JSON]) -> list[JSON]:
