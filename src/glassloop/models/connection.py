@@ -267,7 +267,10 @@ class Connection(asyncio.BufferedProtocol):
         if status < 200 and status != 101:
             self._lines = []
             return
-        if self._arrived > _MOST_HEAD and sum(len(name) + len(value) for name, value in self._lines) > _MOST_HEAD:
+        if (
+            self._arrived > _MOST_HEAD
+            and sum(len(name) + len(value) for name, value in self._lines) > _MOST_HEAD
+        ):
             self._broken(BadHttp(_LONG_HEAD))
             return
         self.status = status

@@ -80,7 +80,7 @@ class Increments:
 
     def are_snapshots(self) -> bool:
         """Whether a field's chunks each held all the text so far."""
-        return any([text.kind == "snapshots" for text in self._texts.values()])
+        return any(text.kind == "snapshots" for text in self._texts.values())
 
     def are_plain(self, field: str) -> bool:
         """Whether the field's chunks are known to be increments, so that the next may be appended unread."""

@@ -111,7 +111,7 @@ class CallSlots:
 
     def are_snapshots(self) -> bool:
         """Whether a call's fragments each held all of its arguments so far."""
-        return any([slot.snapshot() is not None for slot in self._slots])
+        return any(slot.snapshot() is not None for slot in self._slots)
 
     def items(self) -> list[dict[str, JSON]]:
         """The calls, whole. A named slot without arguments takes those of the unnamed slot after it."""
