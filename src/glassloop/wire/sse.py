@@ -7,15 +7,8 @@ come out as the same events. Work is linear in the bytes, and no line is too lon
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
-
-class ServerEvent(NamedTuple):
-    """One event: the value of its `event:` field ("" if it had none) and its data lines, joined by newlines."""
-
-    event: str
-    data: str
-
+ServerEvent = tuple[str, str]
+"""One event: the value of its `event:` field ("" if it had none) and its data lines, joined by newlines."""
 
 _ORDINARY = ("data: {", "data: [DONE]")
 _CLOSERS = {"{": "}", "[": "]"}
@@ -59,7 +52,7 @@ class SSEDecoder:
         for block in blocks:
             # The ordinary event is one data line; everything else is read line by line.
             if block.startswith(_ORDINARY) and "\n" not in block and not self._data and not self._bare:
-                events.append(ServerEvent(self._name, block[6:]))
+                events.append((self._name, block[6:]))
                 self._name = ""
                 continue
             for line in block.split("\n"):
@@ -124,7 +117,7 @@ class SSEDecoder:
     def _dispatch(self, events: list[ServerEvent]) -> None:
         lines = self._data or self._bare
         if lines:
-            events.append(ServerEvent(self._name, "\n".join(lines)))
+            events.append((self._name, "\n".join(lines)))
             self._data = []
             self._bare = []
         self._name = ""
