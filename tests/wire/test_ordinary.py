@@ -279,3 +279,11 @@ def _is_same_or_left_alone(text: str) -> None:
     quick = whole_object(text)
     if quick is not None:
         assert repr(quick) == repr(BODY_DECODER.decode(text))
+        assert repr(quick) == repr(whole_object(text.encode()))
+
+
+@given(st.binary(max_size=20))
+def test_bytes_that_are_no_utf8_are_left_alone(text: bytes) -> None:
+    quick = whole_object(b'{"a": "' + text + b'"}')
+    if quick is not None:
+        assert repr(quick) == repr(BODY_DECODER.decode('{"a": "' + text.decode() + '"}'))

@@ -80,7 +80,7 @@ class Answer:
         while not self._ended:
             if (data := self._taken()) is None:
                 await self._more()
-            else:
+            elif data:
                 pieces.append(data)
         return b"".join(pieces)
 
