@@ -19,7 +19,7 @@ BODY_DECODER = json.JSONDecoder(strict=False, parse_constant=lambda name: None)
 
 
 def whole_object(text: str | bytes) -> dict[str, JSON] | None:
-    """The one object that a text is, as `BODY_DECODER` gives it, in half of its time. None for anything else.
+    """The one object that a text is, as `BODY_DECODER` gives it, in less time. None for anything else.
 
     Also None for what only `BODY_DECODER` lets pass: control characters, NaN, half of a surrogate pair, deep nesting.
     """
