@@ -10,6 +10,7 @@ from tests.wire.reading import TOOLS
 
 from glassloop.core.entries import Reply
 from glassloop.wire.arguments import by_ladder, plain_object, read_arguments
+from glassloop.wire.bodies import BODY_DECODER, whole_object
 from glassloop.wire.chunks import Chunks
 from glassloop.wire.completion import read_any_completion
 from glassloop.wire.ordinary import ordinary_reply
@@ -249,3 +250,40 @@ def test_a_chunk_without_text_takes_none_away(content, monkeypatch):
     )
     _, _, reply = _as_it_streams(chunks, monkeypatch, quickly=True)
     assert reply.text == "Rome is the capital of Italy."
+
+
+_JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text() | st.just("half \ud83d"),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=8,
+)
+_NUMBERS = st.from_regex(r"-?(0|[1-9][0-9]{0,25})(\.[0-9]{1,25})?([eE][+-]?[0-9]{1,3})?", fullmatch=True)
+
+
+@given(st.dictionaries(st.text(), _JSON), st.booleans(), st.sampled_from(("", " ", "\n", "x", "{}", ",")))
+def test_an_object_read_the_quick_way_is_the_same_or_left_alone(
+    value: Any, ascii_only: bool, end: str
+) -> None:
+    _is_same_or_left_alone(json.dumps(value, ensure_ascii=ascii_only) + end)
+
+
+@given(_NUMBERS)
+@example("-0")
+@example("1e400")
+@example("9" * 5000)
+def test_a_number_read_the_quick_way_is_the_same_or_left_alone(number: str) -> None:
+    _is_same_or_left_alone(f'{{"a": {number}, "b": 1, "a": [{number}]}}')
+
+
+def _is_same_or_left_alone(text: str) -> None:
+    quick = whole_object(text)
+    if quick is not None:
+        assert repr(quick) == repr(BODY_DECODER.decode(text))
+        assert repr(quick) == repr(whole_object(text.encode()))
+
+
+@given(st.binary(max_size=20))
+def test_bytes_that_are_no_utf8_are_left_alone(text: bytes) -> None:
+    quick = whole_object(b'{"a": "' + text + b'"}')
+    if quick is not None:
+        assert repr(quick) == repr(BODY_DECODER.decode('{"a": "' + text.decode() + '"}'))

@@ -203,7 +203,9 @@ def test_a_request_up_to_its_messages_end_is_a_prefix_of_the_next():
 def test_a_round_encodes_only_what_is_new(monkeypatch):
     encoded = []
     real = request.encoded_quickly
-    monkeypatch.setattr(request, "encoded_quickly", lambda value: encoded.append(value) or real(value))
+    monkeypatch.setattr(
+        request, "encoded_quickly", lambda messages: encoded.extend(messages) or real(messages)
+    )
     encoder = Encoder(Profile())
     costs = []
     for history in rounds(40):

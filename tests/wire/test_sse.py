@@ -11,7 +11,7 @@ def _events(*reads: bytes) -> list[tuple[str, str]]:
     events: list[ServerEvent] = []
     for read in reads:
         events += decoder.feed(read)
-    return [tuple(each) for each in [*events, *decoder.finish()]]  # type: ignore[misc]
+    return [*events, *decoder.finish()]
 
 
 A, B = '{"a": 1}', '{"b": 2}'

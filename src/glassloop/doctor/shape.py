@@ -235,7 +235,7 @@ def _look_at_delta(delta: Mapping[str, JSON], look: Look) -> bool:
 
 def _events(text: str) -> list[tuple[str, str]]:
     decoder = SSEDecoder()
-    return [(one.event, one.data) for one in [*decoder.feed(text.encode()), *decoder.finish()]]
+    return [*decoder.feed(text.encode()), *decoder.finish()]
 
 
 # ── small things ─────────────────────────────────────────────────────────────────────────────────────────────────

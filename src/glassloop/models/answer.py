@@ -9,7 +9,7 @@ from glassloop.core.errors import ConnectionLost, EndpointError, StreamStalled
 from glassloop.core.recording import Recorder
 from glassloop.models.connection import BadHttp, Connection, HungUp
 from glassloop.models.deadlines import Deadlines
-from glassloop.models.decoding import BadCoding, Decoder, TooLarge
+from glassloop.models.decoding import BadCoding, Decoder
 from glassloop.models.watch import BodyWatch
 
 
@@ -22,7 +22,6 @@ class Answer:
 
     __slots__ = (
         "_came",
-        "_closed",
         "_connection",
         "_deadlines",
         "_decoder",
@@ -58,7 +57,7 @@ class Answer:
         self._started, self._came = started, came
         self._recorder = recorder
         self._watch: BodyWatch | None = None  # made for the first wait; most whole answers need none
-        self._ended = self._closed = self._nearly_over = False
+        self._ended = self._nearly_over = False
         coding = connection.headers.raw(b"content-encoding")
         self._decoder = Decoder(coding.decode("utf-8", "replace"), limit)
 
@@ -81,17 +80,19 @@ class Answer:
         while not self._ended:
             if (data := self._taken()) is None:
                 await self._more()
-            else:
+            elif data:
                 pieces.append(data)
         return b"".join(pieces)
 
     def _taken(self) -> bytes | None:
         """What has come, decoded: b"" if that is nothing (yet). None if there is more to wait for."""
         data = self._connection.take()
-        if data:
-            data = self._decoded(data)
-        elif data is not None:
-            data = self._last()
+        if data is None:
+            return None
+        try:
+            data = self._decoder.feed(data) if data else self._last()
+        except BadCoding as bad:
+            raise self._broken(EndpointError(str(bad), status=self.status, url=self.url)) from None
         if data:
             self._recorder.received(data)
         return data
@@ -141,17 +142,7 @@ class Answer:
         if not self._ended:
             self._ended = True
             self._recorder.ended("closed before its end")
-        self._let_go()
-
-    def _decoded(self, data: bytes) -> bytes:
-        try:
-            return self._decoder.feed(data)
-        except TooLarge:
-            error = EndpointError("The endpoint's answer is larger than the limit, and was not read further")
-        except BadCoding as bad:
-            error = EndpointError(str(bad))
-        error.url, error.status = self.url, self.status
-        raise self._broken(error)
+            self._let_go()
 
     def _last(self) -> bytes:
         """At the end of the body: what was held back, unless the end came too early."""
@@ -169,11 +160,9 @@ class Answer:
         return error
 
     def _let_go(self) -> None:
-        if not self._closed:
-            self._closed = True
-            if self._watch is not None:
-                self._watch.close()
-            self._release()
+        if self._watch is not None:
+            self._watch.close()
+        self._release()
 
 
 def words_of(error: BaseException) -> str:

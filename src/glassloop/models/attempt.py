@@ -101,12 +101,17 @@ class Attempt:
 
     async def more(self) -> list[Delta]:
         """The next deltas, at least one; none at the end."""
-        if self._answer is None or self.outcome is not None:
+        answer, question = self._answer, self._question
+        if answer is None or self.outcome is not None:
             return []
         try:
-            return await self._read(self._answer)
+            if question.streamed:
+                return await self._more_of_stream(answer)
+            body = await answer.body()
+            self._settle(read_body(body, question.tools, tool_mode=question.tool_mode), answer)
+            return []
         except (ConnectionLost, StreamStalled) as error:
-            error.status, error.request_id = self._answer.status, self.request_id
+            error.status, error.request_id = answer.status, self.request_id
             self.outcome = self._after_break(error)
             return self._reader.tail if self._reader is not None else []
 
@@ -114,21 +119,18 @@ class Attempt:
         if self._answer is not None:
             self._answer.close()
 
-    async def _read(self, answer: Answer) -> list[Delta]:
-        question = self._question
-        if not question.streamed:
-            body = await answer.body()
-            self._settle(read_body(body, question.tools, tool_mode=question.tool_mode), answer)
-            return []
+    async def _more_of_stream(self, answer: Answer) -> list[Delta]:
         reader = self._reader
         if reader is None:
+            question = self._question
             reader = self._reader = StreamReader(question.tools, tool_mode=question.tool_mode)
         while not reader.over and (data := await answer.read()):
             deltas = reader.feed(data)
-            if deltas or (reader.saw_content and not data.startswith(_KEEP_ALIVE)):
-                answer.content_came()
-            if reader.done:
-                answer.nearly_over()
+            if not reader.over:  # else nothing more is waited for
+                if deltas or (reader.saw_content and not data.startswith(_KEEP_ALIVE)):
+                    answer.content_came()
+                if reader.done:
+                    answer.nearly_over()
             if deltas:
                 return deltas
         if reader.ended:

@@ -40,6 +40,9 @@ class BadHttp(Exception):
     """What came is not HTTP."""
 
 
+_NO_HEADERS = Headers()
+
+
 class Clock(Protocol):
     """Who bounds a wait."""
 
@@ -74,11 +77,11 @@ class Connection(asyncio.BufferedProtocol):
         self._pieces: list[bytes] = []
         self._held = 0
         self._arrived = 0
-        self._head_size = 0
+        self._lines: list[tuple[bytes, bytes]] = []  # of a head
         self._error: Exception | None = None
         self._stray = False
         self.status = 0
-        self.headers = Headers()
+        self.headers = _NO_HEADERS
         self.has_head = False
         self.complete = False
         self._keeps_alive = False
@@ -97,15 +100,16 @@ class Connection(asyncio.BufferedProtocol):
         if self.complete:
             self._begin()
         self.clock = clock
-        transport.write(head + body if len(body) < _MOST_HELD else head)
-        if len(body) >= _MOST_HELD:
+        if len(body) < _MOST_HELD:
+            transport.write(head + body)
+        else:
+            transport.write(head)
             transport.write(body)
 
     async def head(self) -> None:
         """Wait for status and headers; hang up if none come."""
         try:
             while not self.has_head:
-                self._raise_if_over()
                 await self._wait()
         except BaseException:
             self.close()
@@ -115,7 +119,6 @@ class Connection(asyncio.BufferedProtocol):
     async def more(self) -> None:
         """Wait until there is something to `take`: bytes, or the end."""
         while not (self._pieces or self.complete):
-            self._raise_if_over()
             await self._wait()
 
     def take(self) -> bytes | None:
@@ -180,13 +183,14 @@ class Connection(asyncio.BufferedProtocol):
         self._begin()
         self._transport = await self._loop.start_tls(self._transport, self, context, server_hostname=host)
 
-    def _raise_if_over(self) -> None:
+    def _wait(self) -> asyncio.Future[None]:
+        """To be awaited at once, by one at a time: done when something has come, or it is over.
+
+        Raises what it is over with, if it is already.
+        """
         error = self._error or self._lost
         if error is not None:
             raise error
-
-    def _wait(self) -> asyncio.Future[None]:
-        """To be awaited at once, by one at a time: done when something has come, or it is over."""
         self._waiter = waiter = self._loop.create_future()
         return waiter
 
@@ -254,19 +258,23 @@ class Connection(asyncio.BufferedProtocol):
 
     def on_header(self, name: bytes, value: bytes) -> None:
         if not self.has_head:  # else it is a trailer
-            self.headers.add(name, value)
-            self._head_size += len(name) + len(value)
-            if self._head_size > _MOST_HEAD:
-                self._broken(BadHttp(_LONG_HEAD))
+            self._lines.append((name, value))
 
     def on_headers_complete(self) -> None:
         if self._stray:
             return
         status = self._parser.get_status_code()
         if status < 200 and status != 101:
-            self.headers = Headers()
+            self._lines = []
+            return
+        if (
+            self._arrived > _MOST_HEAD
+            and sum(len(name) + len(value) for name, value in self._lines) > _MOST_HEAD
+        ):
+            self._broken(BadHttp(_LONG_HEAD))
             return
         self.status = status
+        self.headers = Headers(self._lines)
         self.has_head = True
         self._keeps_alive = self._parser.should_keep_alive()
 

@@ -13,8 +13,11 @@ class BadCoding(Exception):
     """The body cannot be decoded; the text says why."""
 
 
-class TooLarge(Exception):
+class TooLarge(BadCoding):
     """More decoded bytes than the limit allows."""
+
+    def __init__(self) -> None:
+        super().__init__("The endpoint's answer is larger than the limit, and was not read further")
 
 
 class _Inflater(Protocol):
@@ -53,18 +56,14 @@ class Decoder:
 
     def feed(self, data: bytes) -> bytes:
         """The decoded bytes of the next piece. Raises `TooLarge` or `BadCoding`."""
-        if self._plain:
-            return self._counted(data)
-        if self._inflater is None:
+        if self._inflater is None and not self._plain:
             data = self._held + data
             if len(data) < _SNIFFED and self._might_be_coded(data):
                 self._held = data
                 return b""
             self._held = b""
-            if not self._start(data):
-                self._plain = True
-                return self._counted(data)
-        return self._inflate(data)
+            self._plain = not self._start(data)
+        return self._counted(data) if self._plain else self._inflate(data)
 
     def finish(self) -> bytes:
         """A first byte that was held back for sniffing."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TypeVar, overload
 
 T = TypeVar("T")
@@ -16,22 +16,20 @@ class Headers(Mapping[str, str]):
 
     __slots__ = ("_lines", "_read")
 
-    def __init__(self) -> None:
-        self._lines: list[tuple[bytes, bytes]] = []
+    def __init__(self, lines: Sequence[tuple[bytes, bytes]] = ()) -> None:
+        """`lines`: name and value of each. Lines of one name are one list (RFC 9110, 5.3)."""
+        self._lines = lines
         self._read: dict[str, tuple[str, str]] | None = None
 
     @staticmethod
     def of(headers: Mapping[str, str]) -> Headers:
         """As if these had come."""
-        came = Headers()
-        for name, value in headers.items():
-            came.add(name.encode("utf-8", "replace"), value.encode("utf-8", "replace"))
-        return came
-
-    def add(self, name: bytes, value: bytes) -> None:
-        """One header line. Lines of one name are one list (RFC 9110, 5.3)."""
-        self._lines.append((name, value))
-        self._read = None
+        return Headers(
+            [
+                (name.encode("utf-8", "replace"), value.encode("utf-8", "replace"))
+                for name, value in headers.items()
+            ]
+        )
 
     def raw(self, name: bytes) -> bytes:
         """What stands under a name, given in lower case; b"" if it is not there. All others are left unread."""

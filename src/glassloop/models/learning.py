@@ -62,10 +62,10 @@ class Learning:
 
     def keep(self) -> None:
         """The request was taken: what helped is remembered, unless it was for this request alone."""
-        for taught, learnt, lasting in self._pending:
+        pending, self._pending = self._pending, []
+        for taught, learnt, lasting in pending:
             if lasting:
                 self._endpoint.learn(taught, learnt)
-        self._pending.clear()
 
     def _profile_with(self, *more: Learnt) -> Profile:
         pending = [learnt for _, learnt, _ in self._pending]

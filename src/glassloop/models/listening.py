@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable
-from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 
 from glassloop.core.entries import Entry, Mend, Reply
@@ -40,9 +39,11 @@ class Listener:
         The words of a summary are no answer: nobody is shown them as they come.
         """
         aside = request.purpose == "summary"
-        began = _now()
+        now = asyncio.get_running_loop().time
+        began = now()
         shown = False
-        async with aclosing(self.model.stream(request, self.recorder)) as said:
+        said = self.model.stream(request, self.recorder)
+        try:
             async for one in said:
                 if isinstance(one, Reply):
                     one = self._with_new_ids(one, said_before)
@@ -50,18 +51,21 @@ class Listener:
                         _show_whole(one, self.emit)
                     for mend in one.mends:
                         self.emit(Mended(mend))
-                    self.emit(ModelFinished(seq, one, _now() - began))
+                    self.emit(ModelFinished(seq, one, now() - began))
                     return one
                 if isinstance(one, Mend):
                     self.mended(one)
                 elif not (aside and isinstance(one, Delta)):
                     shown = still_shown(one, shown)
                     self.emit(one)
+        finally:
+            await said.aclose()
         raise EmptyReply(f"{self.model.name} ended without a reply: its stream() must say one last")
 
     def _with_new_ids(self, reply: Reply, said_before: int) -> Reply:
         calls = with_unique_ids(reply.tool_calls, said_before, self.used_ids)
-        self.used_ids.update([(call.id, None) for call in calls])
+        for call in calls:
+            self.used_ids[call.id] = None
         return reply if calls == reply.tool_calls else replace(reply, tool_calls=calls)
 
 
@@ -71,7 +75,3 @@ def _show_whole(reply: Reply, emit: Callable[[Event], None]) -> None:
         emit(ReasoningDelta(reply.reasoning))
     if reply.text:
         emit(TextDelta(reply.text))
-
-
-def _now() -> float:
-    return asyncio.get_running_loop().time()

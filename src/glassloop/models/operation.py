@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator, Awaitable
+from collections.abc import AsyncGenerator
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -69,7 +69,7 @@ async def answer(endpoint: Endpoint, request: ModelRequest, recorder: Recorder) 
         for event in operation.events():
             yield event
         if isinstance(step, Reply):
-            yield await operation.completed(step)
+            yield await endpoint.completed(step, operation.asked)
             return
         yield replace(step, discard=shown)
         shown = False
@@ -111,6 +111,11 @@ class _Operation:
         streamed = encoder.profile.streams(endpoint.streamed and not self._whole, tools=bool(tools))
         body = encoder.encode(endpoint.model, request.entries, tools, request.settings, stream=streamed)
         return body, streamed
+
+    @property
+    def asked(self) -> int:
+        """The size of the last request's body."""
+        return len(self._question.body)
 
     def events(self) -> list[Warned | Learned]:
         """What is to be said beside the step itself."""
@@ -174,10 +179,6 @@ class _Operation:
         if response_id == reply.response_id and calls == reply.tool_calls:
             return reply
         return replace(reply, tool_calls=calls, response_id=response_id)
-
-    def completed(self, reply: Reply) -> Awaitable[Reply]:
-        """The reply with what is known besides it."""
-        return self._endpoint.completed(reply, len(self._question.body))
 
     async def learn_window(self, overflow: ContextOverflow) -> None:
         """Keep how large the window is: from the refusal, from what is known, or from the server itself."""

@@ -61,11 +61,12 @@ def plain_object(raw: JSON, schema: Mapping[str, JSON]) -> Mapping[str, JSON] | 
     declared = schema.get("properties")
     if type(declared) is not dict:
         return None
-    for key, item in value.items():
-        part = declared.get(key)
-        kind = _PLAIN_TYPES.get(type(item))
-        if kind is None or type(part) is not dict or part.get("type") not in kind:
-            return None
+    try:
+        for key, item in value.items():
+            if declared[key]["type"] not in _PLAIN_TYPES[type(item)]:
+                return None
+    except (KeyError, TypeError):
+        return None
     return value
 
 

@@ -7,7 +7,7 @@ the model still speaks is `shown`'s business.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from glassloop.core.entries import JSON, Mend, Reply
@@ -120,6 +120,9 @@ class Chunks:
         run: list[str] = []  # of ordinary chunks with text in the same field, shown at once
         run_field = ""
         for name, data in events:
+            if data == "[DONE]":
+                self.ended = True
+                continue
             chunk = whole_object(data)
             field = self._plain_field(chunk) if self._plain and chunk is not None and not name else ""
             if run and field != run_field:
@@ -139,7 +142,7 @@ class Chunks:
                 break
         if run:
             deltas += self._show(run_field, "".join(run))
-        return coalesced(deltas)
+        return coalesced(deltas) if deltas else deltas
 
     def read_list(self, chunks: list[JSON]) -> list[Delta]:
         """Merge chunks that came as one JSON list, which is complete with its bracket."""
@@ -189,8 +192,11 @@ class Chunks:
 
     def _takes(self, chunk: dict[str, JSON], deltas: list[Delta]) -> bool:
         """Merge an ordinary chunk, which deviates in nothing. False for any other, which is left alone."""
-        choices = chunk.get("choices")
-        if type(choices) is not list or not chunk.keys() <= BODY_FIELDS or chunk.get("object") != _CHUNK:
+        try:
+            choices, kind = chunk["choices"], chunk["object"]
+        except KeyError:
+            return False
+        if type(choices) is not list or kind != _CHUNK or not chunk.keys() <= BODY_FIELDS:
             return False
         if choices and (len(choices) > 1 or not self._takes_choice(choices[0], deltas)):
             return False
@@ -204,11 +210,15 @@ class Chunks:
     def _takes_choice(self, choice: JSON, deltas: list[Delta]) -> bool:
         if type(choice) is not dict or not choice.keys() <= _PLAIN_CHOICE:
             return False
-        index, delta, finish = choice.get("index"), choice.get("delta"), choice.get("finish_reason")
+        try:
+            index, delta, finish = choice["index"], choice["delta"], choice.get("finish_reason")
+        except KeyError:
+            return False
         if type(index) is not int or index or type(delta) is not dict or finish not in _ORDINARY_ENDS:
             return False
-        state = self._state_of(0)
-        state.end(finish)
+        state = self._choices.get(0) or self._state_of(0)
+        if finish:
+            state.end(finish)
         if not delta:
             return True
         state.by_deltas = True
@@ -303,11 +313,12 @@ class Chunks:
             texts = state.message.plain_texts()
             self._plain = {field: texts[field] for field in texts if state.increments.are_plain(field)}
 
-    def verdict(self, raw: str) -> Reply | Failure:
-        """What came of all chunks. `raw` is the beginning of the body, for a failure to quote."""
-        error = self._error or (None if self.done and self._choices else self._complaint)
+    def verdict(self, raw: Callable[[], str]) -> Reply | Failure:
+        """What came of all chunks. `raw` gives the beginning of the body, for a failure to quote."""
+        done = self.done
+        error = self._error or (None if done and self._choices else self._complaint)
         if not self._choices:
-            return self._nothing_said(error, raw)
+            return self._nothing_said(error, raw())
         reply = read_completion(self._completion(), self._tools, tool_mode=self._tool_mode)
         if error is not None:
             partial = reply.partial if isinstance(reply, Failure) else incomplete(reply)
@@ -315,20 +326,22 @@ class Chunks:
         if isinstance(reply, Failure):
             return reply
         if self.broken or (self._broken_late and reply.tool_calls):
-            return Failure(None, raw, "broken_chunk", incomplete(reply))
-        if not self.done:
-            return Failure(None, raw, "cut_off", incomplete(reply))
-        mends = tuple(self._mends())
+            return Failure(None, raw(), "broken_chunk", incomplete(reply))
+        if not done:
+            return Failure(None, raw(), "cut_off", incomplete(reply))
+        mends = self._mends()
         return replace(reply, mends=(*reply.mends, *mends)) if mends else reply
 
-    def _mends(self) -> Iterator[Mend]:
-        if any(
-            choice.increments.are_snapshots() or choice.message.has_snapshots()
-            for choice in self._choices.values()
-        ):
-            yield Mend("cumulative_chunks", "each chunk repeated what had come before; only the new was read")
+    def _mends(self) -> list[Mend]:
+        mends: list[Mend] = []
+        for choice in self._choices.values():
+            if choice.increments.are_snapshots() or choice.message.has_snapshots():
+                words = "each chunk repeated what had come before; only the new was read"
+                mends.append(Mend("cumulative_chunks", words))
+                break
         if self._broken_late or self._noise:
-            yield Mend("unreadable_chunk", "a chunk that is no JSON was left out")
+            mends.append(Mend("unreadable_chunk", "a chunk that is no JSON was left out"))
+        return mends
 
     def _completion(self) -> dict[str, JSON]:
         """All chunks as one completion object."""

@@ -18,12 +18,13 @@ class MergedMessage:
     """Takes deltas in order."""
 
     def __init__(self, tools: Mapping[str, ToolSpec]) -> None:
+        self._tools = tools
         self._contents: list[str] = []
         self._parts: list[JSON] = []
         self._fields: dict[str, JSON] = {}
         self._texts: dict[str, list[str]] = {}
         self._calls = CallSlots(tools)
-        self._legacy = CallSlots(tools)
+        self._legacy: CallSlots | None = None  # of `function_call`
 
     def __bool__(self) -> bool:
         """Whether it holds content, reasoning or calls."""
@@ -39,12 +40,14 @@ class MergedMessage:
             elif key in CALL_FIELDS:
                 self._add_calls(value)
             elif key == "function_call" and isinstance(value, dict):
+                self._legacy = self._legacy or CallSlots(self._tools)
                 self._legacy.add({"index": 0, "function": value})
             elif key in _APPENDED and isinstance(value, str):
                 if value:
                     self._texts.setdefault(key, []).append(value)
             else:
-                self._fields[key] = _merged(self._fields.get(key), value)
+                old = self._fields.get(key)
+                self._fields[key] = value if old is None else _merged(old, value)
 
     def has_calls(self) -> bool:
         """Whether any call has begun."""
@@ -52,7 +55,7 @@ class MergedMessage:
 
     def has_snapshots(self) -> bool:
         """Whether a call's fragments each held all of its arguments so far."""
-        return self._calls.are_snapshots() or self._legacy.are_snapshots()
+        return self._calls.are_snapshots() or (self._legacy is not None and self._legacy.are_snapshots())
 
     def plain_texts(self) -> dict[str, list[str]]:
         """The texts that have begun, by field: more may be appended to them as it is."""
@@ -97,7 +100,7 @@ def _merged(old: JSON, new: JSON) -> JSON:
         return _merged_list(old, new)
     if isinstance(old, dict) and isinstance(new, dict):
         return _merged_part(old, new)
-    return old if new in ("", [], {}) and old is not None else new
+    return old if new in ("", [], {}) else new
 
 
 def _merged_list(old: list[JSON], new: list[JSON]) -> list[JSON]:

@@ -229,9 +229,9 @@ def _assistant(reply: Reply, ids: Sequence[str], profile: Profile) -> Message:
     if reply.text.strip():
         message["content"] = reply.text
     else:
-        message.update(_CALL_ONLY[profile.call_content])
+        message |= _CALL_ONLY[profile.call_content]
     if _thinks_back(reply, profile):
-        message.update(_reasoning(reply, profile))
+        message |= _reasoning(reply, profile)
     if reply.tool_calls:
         calls = [_call(call, call_id, profile) for call, call_id in zip(reply.tool_calls, ids, strict=True)]
         numbered = profile.call_index
@@ -261,7 +261,7 @@ def _reasoning(reply: Reply, profile: Profile) -> Message:
     """The reasoning under the name in which it came, or under the one that this endpoint insists on."""
     if profile.reasoning_name is not None:
         return {profile.reasoning_name: reply.reasoning or " "}
-    if profile.call_extra:
+    if profile.call_extra and not reply.raw.keys().isdisjoint(STRUCTURED_REASONING):
         structured = {key: reply.raw[key] for key in STRUCTURED_REASONING if reply.raw.get(key)}
         if structured:
             return structured

@@ -101,23 +101,23 @@ def alphanumerics(seed: str, length: int) -> str:
 
 def with_unique_ids(calls: Sequence[ToolCall], ordinal: int, used: Container[str]) -> tuple[ToolCall, ...]:
     """The calls with every missing, blank or already used id replaced by a minted one; good ids stay verbatim."""
-    taken: set[str] = {call.id for call in calls}
     seen: set[str] = set()
+    others: set[str] = set()  # needed only if an id is to be minted
     result = []
     for index, call in enumerate(calls):
         if not call.id.strip() or call.id in used or call.id in seen:
-            call = replace(call, id=mint_id(ordinal, index, _Either(used, taken)))
-            taken.add(call.id)
+            others = others or {each.id for each in calls}
+            call = replace(call, id=mint_id(ordinal, index, _AnyOf(used, seen, others)))
         seen.add(call.id)
         result.append(call)
     return tuple(result)
 
 
-class _Either:
-    """Membership in one of two containers."""
+class _AnyOf:
+    """Membership in one of several containers."""
 
-    def __init__(self, first: Container[str], second: Container[str]) -> None:
-        self._containers = (first, second)
+    def __init__(self, *containers: Container[str]) -> None:
+        self._containers = containers
 
     def __contains__(self, item: object) -> bool:
         return any(item in container for container in self._containers)

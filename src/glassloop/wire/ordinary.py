@@ -75,18 +75,16 @@ def _only_choice(body: JSON) -> Mapping[str, Any] | None:
     """The one choice, if it and its message hold what everybody's do and nothing that says more."""
     if type(body) is not dict or not body.keys() <= BODY_FIELDS:
         return None
-    choices = body.get("choices")
-    if type(choices) is not list or len(choices) != 1:
+    try:
+        [choice] = body["choices"]
+        message, finish, role = choice["message"], choice["finish_reason"], choice["message"]["role"]
+    except (KeyError, TypeError, ValueError):
         return None
-    choice = choices[0]
-    if type(choice) is not dict or not choice.keys() <= _CHOICE:
-        return None
-    if choice.get("finish_reason") not in _FINISHES:
+    if type(choice) is not dict or not choice.keys() <= _CHOICE or finish not in _FINISHES:
         return None
     if choice.get("native_finish_reason") not in _NATIVE_FINISHES:
         return None
-    message = choice.get("message")
-    if type(message) is not dict or message.get("role") != "assistant":
+    if type(message) is not dict or role != "assistant":
         return None
     if not message.keys() <= _MESSAGE:
         for field, value in message.items():
@@ -102,7 +100,10 @@ def _call(item: JSON, tools: Mapping[str, ToolSpec]) -> tuple[ToolCall, tuple[Me
     function = item.get("function")
     if type(function) is not dict or not function.keys() <= _FUNCTION:
         return None
-    call_id, name, text = item.get("id"), function.get("name"), function.get("arguments")
+    try:
+        call_id, name, text = item["id"], function["name"], function["arguments"]
+    except KeyError:
+        return None
     if type(call_id) is not str or type(name) is not str or type(text) is not str:
         return None
     spec = tools.get(name)

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from glassloop.core.entries import JSON, Reply
 from glassloop.core.tools import ToolSpec
 from glassloop.wire import completion
+from glassloop.wire.bodies import whole_object
 from glassloop.wire.completion import Failure
 from glassloop.wire.stream import StreamReader
 
@@ -18,10 +19,9 @@ def read_body(body: bytes, tools: Mapping[str, ToolSpec], *, tool_mode: str = "n
 
     `tools` are those that were offered, by name. Never raises: what cannot be read is a `Failure`.
     """
-    if (
-        body.startswith(b"{") and b'"delta"' not in body
-    ):  # as nearly all do; what cannot be read so is looked into
-        reply = completion.read_json_body(body.decode("utf-8", "replace"), tools, tool_mode=tool_mode)
+    # As nearly all are; what cannot be read so is looked into.
+    if b'"delta"' not in body and (whole := whole_object(body)) is not None:
+        reply = completion.read_completion(whole, tools, tool_mode=tool_mode)
         if isinstance(reply, Reply):
             return reply
     reader = StreamReader(tools, tool_mode=tool_mode)

@@ -158,7 +158,7 @@ class Encoder:
             return role
         if self.profile.alternate and messages[0]["role"] == "assistant" and role not in ("user", "tool"):
             pieces += (b",", _GO_ON)
-        pieces += (b",", b",".join(map(encoded_quickly, messages)))
+        pieces += (b",", encoded_quickly(messages)[1:-1])
         return str(messages[-1]["role"])
 
     def _gone_on_with(self, entries: tuple[Entry, ...], tools: Sequence[ToolSpec]) -> _Encoded | None:

@@ -7,19 +7,10 @@ come out as the same events. Work is linear in the bytes, and no line is too lon
 
 from __future__ import annotations
 
-import codecs
-from typing import NamedTuple
-
-
-class ServerEvent(NamedTuple):
-    """One event: the value of its `event:` field ("" if it had none) and its data lines, joined by newlines."""
-
-    event: str
-    data: str
-
+ServerEvent = tuple[str, str]
+"""One event: the value of its `event:` field ("" if it had none) and its data lines, joined by newlines."""
 
 _ORDINARY = ("data: {", "data: [DONE]")
-_Utf8 = codecs.getincrementaldecoder("utf-8")
 _CLOSERS = {"{": "}", "[": "]"}
 
 
@@ -27,8 +18,7 @@ class SSEDecoder:
     """Turns reads of any size into events. Comments, `id:` and `retry:` are dropped; invalid UTF-8 becomes U+FFFD."""
 
     def __init__(self) -> None:
-        self._decode = _Utf8("replace").decode
-        self._unfinished: list[str] = []  # pieces of the last line, which has no line ending yet
+        self._unfinished: list[bytes] = []  # pieces of the last line, which has no line ending yet
         self._ended_in_cr = False
         self._at_start = True
         self._name = ""
@@ -37,41 +27,39 @@ class SSEDecoder:
 
     def feed(self, data: bytes) -> list[ServerEvent]:
         """The events that these bytes complete."""
-        return self._read(self._decode(data))
+        end = max(data.rfind(b"\n"), data.rfind(b"\r")) + 1
+        if not end:
+            self._unfinished.append(data)
+            return []
+        lines = b"".join((*self._unfinished, data[:end]))  # whole ones: no character is cut
+        self._unfinished = [data[end:]] if end < len(data) else []
+        return self._read(lines.decode("utf-8", "replace"))
 
     def finish(self) -> list[ServerEvent]:
         """The events that only the end of the stream completes."""
-        rest = self._decode(b"", True)
-        if not (rest or self._unfinished or self._data or self._bare):  # as nearly always
+        if not (self._unfinished or self._data or self._bare):  # as nearly always
             return []
-        events = self._read(rest + "\n")
+        rest = b"".join(self._unfinished)
+        self._unfinished = []
+        events = self._read(rest.decode("utf-8", "replace") + "\n")
         self._dispatch(events)
         return events
 
     def _read(self, text: str) -> list[ServerEvent]:
-        text = self._with_plain_line_endings(text)
-        if "\n" not in text:
-            self._unfinished.append(text)
-            return []
-        if self._unfinished:
-            text = "".join(self._unfinished) + text
-            self._unfinished = []
+        """The events that these whole lines complete."""
         events: list[ServerEvent] = []
-        *blocks, rest = text.split("\n\n")
+        *blocks, rest = self._with_plain_line_endings(text).split("\n\n")
         for block in blocks:
             # The ordinary event is one data line; everything else is read line by line.
             if block.startswith(_ORDINARY) and "\n" not in block and not self._data and not self._bare:
-                events.append(ServerEvent(self._name, block[6:]))
+                events.append((self._name, block[6:]))
                 self._name = ""
                 continue
             for line in block.split("\n"):
                 self._line(line, events)
             self._dispatch(events)
-        if rest:
-            *lines, rest = rest.split("\n")
-            for line in lines:
-                self._line(line, events)
-        self._unfinished = [rest] if rest else []
+        for line in rest.split("\n")[:-1]:
+            self._line(line, events)
         return events
 
     def _with_plain_line_endings(self, text: str) -> str:
@@ -129,7 +117,7 @@ class SSEDecoder:
     def _dispatch(self, events: list[ServerEvent]) -> None:
         lines = self._data or self._bare
         if lines:
-            events.append(ServerEvent(self._name, "\n".join(lines)))
+            events.append((self._name, "\n".join(lines)))
             self._data = []
             self._bare = []
         self._name = ""

@@ -78,9 +78,12 @@ class StreamReader:
                 self.tail = coalesced([ReasoningDelta(whole.reasoning), TextDelta(whole.text)])
             if whole is not None:
                 return whole
-        deltas = [*self.tail, *self._chunks.read(self._decoder.finish())]
-        self.tail = coalesced([*deltas, *self._chunks.finish_shown()])
-        return self._chunks.verdict(self._raw_text())
+        if events := self._decoder.finish():
+            self.tail += self._chunks.read(events)
+        if shown := self._chunks.finish_shown():
+            self.tail += shown
+        self.tail = coalesced(self.tail)
+        return self._chunks.verdict(self._raw_text)
 
     def _keep(self, data: bytes) -> None:
         self._raw.append(data)
