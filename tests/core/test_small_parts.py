@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 
 import pytest
 from hypothesis import given
@@ -113,6 +114,20 @@ def test_known_key_shapes_are_masked_anywhere(secret: str) -> None:
         masked = mask(f'{{"error": "{before}{secret}, sorry"}}')
         assert secret not in masked
         assert masked.endswith(f'{before}{MASK}, sorry"}}')
+
+
+@pytest.mark.parametrize(
+    "before", ["\n", "\t", "\r", "\b", "\f", "\x01", "密", "é", '"', "\\", "/", "\U0001f511"]
+)
+@pytest.mark.parametrize("depth", [1, 2, 3])
+@pytest.mark.parametrize("escaped", [True, False])
+def test_key_shapes_are_masked_in_json_within_json(before: str, depth: int, escaped: bool) -> None:
+    text = f"keys:{before}sk-proj-abcdefghijklmnop1234 and more"
+    for _ in range(depth):
+        text = json.dumps({"text": text}, ensure_ascii=escaped)
+    masked = mask(text)
+    assert "sk-proj" not in masked
+    assert MASK in masked
 
 
 def test_values_in_use_and_passwords_in_urls_are_masked() -> None:

@@ -231,3 +231,18 @@ def test_endless_nesting_is_refused_in_words():
         codec.encode(Reply(raw={"x": deep}))
     with pytest.raises(SessionError, match="nested too deeply"):
         codec.decode("reply", '{"raw":' + "[" * 50_000 + "]" * 50_000 + "}", {}.__getitem__)
+
+
+@pytest.mark.parametrize("before", ["", " ", "\n", "\t", "\x01"])
+def test_a_key_is_masked_wherever_in_a_line_it_stands(before):
+    key = "sk-proj-Ab3dEf9hIjKlMnOpQrStUvWx"
+    for value in (User((Text(f"keys:{before}{key}"),)), Reply(raw={"content": f"x{before} {key}"})):
+        encoded = codec.encode(value)
+        assert key not in encoded.body
+        assert encoded.masked
+
+
+def test_numbers_beyond_any_float_are_written_down():
+    value = Reply(usage=Usage(10**400, 1, 10**400), raw={"usage": {"prompt_tokens": 10**400}})
+    encoded = codec.encode(value)
+    assert codec.decode(encoded.tag, encoded.body, lambda digest: b"") == value

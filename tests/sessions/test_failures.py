@@ -168,6 +168,18 @@ def test_a_damaged_file_works_or_gives_a_session_error_whatever_is_done_with_it(
         assert error is None or len(error) > len(str(path))
 
 
+def test_a_schema_that_is_no_text_is_told_as_damage(tmp_path):
+    path = tmp_path / "s.db"
+    kit.written(path)
+    data = path.read_bytes()
+    assert b"ON DELETE SET NULL" in data
+    path.write_bytes(data.replace(b"ON DELETE SET NULL", b"ON DELETE SE\x80 NULL", 1))
+    for act in (Store(path).sessions, lambda: opening(path)):
+        _, error = outcome(act)
+        assert error is not None
+        assert "it is damaged" in error
+
+
 @pytest.mark.parametrize(
     "content",
     [

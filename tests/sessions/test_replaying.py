@@ -12,6 +12,7 @@ from tests.sessions import kit
 
 from glassloop.core.entries import System
 from glassloop.core.errors import SessionError
+from glassloop.core.journal import Record, RunEnd
 from glassloop.core.limits import Limits
 from glassloop.core.setup import AgentSetup, EndpointSetup
 from glassloop.core.tools import ToolSpec
@@ -184,3 +185,34 @@ def test_a_definition_that_no_json_can_hold_does_not_hurt_the_run(tmp_path):
 
     assert isinstance(asyncio.run(work()), SessionError)
     assert len(Store(tmp_path / "s.db").entries("session1")) == 4
+
+
+def test_an_agent_that_took_a_run_up_is_stored_though_its_first_exchange_could_not_be(tmp_path, monkeypatch):
+    path = tmp_path / "s.db"
+
+    def fails(*_):
+        raise sqlite3.OperationalError("disk I/O error")
+
+    async def exchange(log):
+        log.sent("POST", URL, {}, b"{}")
+        log.answered(200, {})
+        log.ended()
+
+    async def work():
+        journal = SqliteJournal(path, accept_changes=True)
+        await journal.open(kit.start())
+        journal.wire_log("run1").began(AGENT)
+        await journal.finish(RunEnd("run1", "waiting_approval", ""))
+        await journal.open(kit.start(agent_hash="hash2"))
+        log = journal.wire_log("run1")
+        log.began(AgentSetup(hint="another"))
+        with monkeypatch.context() as broken:
+            broken.setattr("glassloop.sessions.wire_log.insert", fails)
+            await exchange(log)
+            await journal.decide("run1", [Record(1, kit.task())])
+        await exchange(log)
+        await exchange(log)
+        journal.close()
+
+    asyncio.run(work())
+    assert [bool(one.agent) for one in Store(path).exchanges("session1")] == [True, True]

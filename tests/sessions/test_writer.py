@@ -2,12 +2,15 @@
 
 import asyncio
 import random
+import sqlite3
 import threading
 import time
 
+import pytest
 from tests.sessions import kit
 
 from glassloop.core.entries import ToolResult
+from glassloop.core.errors import SessionError
 from glassloop.core.journal import Record, RunEnd
 from glassloop.sessions.database import connect
 from glassloop.sessions.journal import SqliteJournal
@@ -106,3 +109,48 @@ def test_a_new_writer_does_nothing_before_the_closed_one_has_done_all_that_it_to
     later.result(timeout=20)
     closing.join(20)
     assert order == ["before", "after"]
+
+
+def test_the_thread_does_not_fall_asleep_where_it_was_woken_a_moment_ago(tmp_path):
+    """Whoever wakes it loses the processor right after that; what then comes without haste is done all the same."""
+
+    class Slow:
+        def __init__(self, ready):
+            self._ready = ready
+            self.get = ready.get
+
+        def put(self, batch):
+            self._ready.put(batch)
+            time.sleep(0.2)
+
+    writer = writer_for(tmp_path / "s.db")
+    inbox = writer._inbox
+    writer.submit(lambda connection: None, urgent=True).result(10)
+    while not inbox._asleep:
+        time.sleep(0.01)
+    inbox._ready = Slow(inbox._ready)
+    writer.submit(lambda connection: None, urgent=True).result(10)
+    writer.submit(lambda connection: None, urgent=False).result(10)
+    writer.close()
+
+
+def test_a_lock_that_is_held_too_long_is_waited_for_once(tmp_path):
+    tried = []
+
+    def fails(connection):
+        tried.append("one")
+        error = sqlite3.OperationalError("database is locked")
+        error.sqlite_errorname = "SQLITE_BUSY"
+        raise error
+
+    writer = writer_for(tmp_path / "s.db")
+    writer.submit(lambda connection: None, urgent=True).result(10)
+    with writer._inbox._lock:
+        told = [writer.submit(fails, urgent=False) for _ in range(9)]
+        told.append(writer.submit(fails, urgent=True))
+    for one in told:
+        with pytest.raises(SessionError, match="writing to it for too long"):
+            one.result(10)
+    assert len(tried) == 1
+    assert writer.submit(lambda connection: 1, urgent=True).result(10) == 1
+    writer.close()

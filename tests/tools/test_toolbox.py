@@ -90,6 +90,15 @@ def test_a_tool_that_cancels_itself_fails_and_does_not_cancel_the_run() -> None:
     assert (result.state, "CancelledError" in result.text) == ("error", True)
 
 
+def test_a_tool_that_told_itself_to_stop_and_returned_all_the_same_has_returned() -> None:
+    async def work() -> str:
+        asyncio.current_task().cancel()  # type: ignore[union-attr]
+        return "paid"
+
+    result = run(work)
+    assert (result.state, result.text) == ("ok", "paid")
+
+
 def test_sync_tools_run_in_threads_of_their_own_and_async_ones_on_the_loop() -> None:
     async def both() -> tuple[str, str]:
         async def here() -> str:

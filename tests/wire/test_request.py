@@ -4,6 +4,7 @@ import gc
 import itertools
 import json
 import re
+from collections import UserDict
 from types import MappingProxyType
 
 import pytest
@@ -477,3 +478,18 @@ def test_a_forced_tool_is_named_as_it_is_sent():
 def test_at_most_as_many_tools_are_sent_as_are_taken():
     tools = tuple(ToolSpec(f"t{number}", "d", {}) for number in range(5))
     assert len(sent([user("q")], Profile(max_tools=2), tools=tools)["tools"]) == 2
+
+
+def test_a_request_has_its_own_tools_also_where_another_agent_asks_in_the_middle_of_it():
+    """As another thread may: settings that ask for another agent while they are read."""
+    encoder = Encoder(Profile())
+    other = (ToolSpec("other", "Another's.", {"type": "object", "properties": {}}),)
+
+    class Meddling(UserDict):
+        def __iter__(self):
+            encoder.encode("m", [user("Hi")], other, {}, stream=False)
+            return super().__iter__()
+
+    body = sent([user("Hi")], settings=Meddling(temperature=0), encoder=encoder)
+    assert [one["function"]["name"] for one in body["tools"]] == ["add"]
+    assert list(encoder.offered(TOOLS)) == ["add"]

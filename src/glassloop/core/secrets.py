@@ -8,17 +8,23 @@ from collections.abc import Iterable
 MASK = "***"
 
 _SHORTEST = 15
-_RUN = re.compile(rf"[A-Za-z0-9_.\-]{{{_SHORTEST},}}")
-"""Where a key can be at all. Ordinary text has few runs so long, so the shapes are looked for in these alone."""
+_ESCAPE = r"\\(?:[bfnrt]|u[0-9A-Fa-f]{4})"
+_LONGEST_ESCAPE = 6
+_RUN = re.compile(rf"(?:{_ESCAPE})?[A-Za-z0-9_.\-]{{{_SHORTEST},}}")
+"""Where a key can be at all. Ordinary text has few runs so long, so the shapes are looked for in these alone. In JSON,
+and in JSON within JSON, a run may begin with the letter of an escape that ends a line: `\\nsk-…`.
+"""
 
 _SHAPES = re.compile(
     r"""
-    \b(?:sk|pk|rk|gsk|xai|nvapi|csk|fw|tgp_v1|r8|hf|glpat|tvly|pplx)[-_][A-Za-z0-9_\-]{12,}   # prefixed API keys
-    | \bAIza[A-Za-z0-9_\-]{30,}                                                                # Google
-    | \b(?:ghp|gho|ghu|ghs|ghr)_[A-Za-z0-9]{20,} | \bgithub_pat_[A-Za-z0-9_]{20,}              # GitHub
-    | \bxox[abposr]-[A-Za-z0-9-]{10,}                                                          # Slack
-    | \bAKIA[0-9A-Z]{16}\b                                                                     # AWS
-    | \beyJ[A-Za-z0-9_\-]{10,}\.[A-Za-z0-9_\-]{10,}\.[A-Za-z0-9_\-]{5,}                        # JSON web tokens
+    (?: (?<![A-Za-z0-9_]) | (?<=\\[bfnrt]) | (?<=\\u[0-9A-Fa-f]{4}) ) (?:
+      (?:sk|pk|rk|gsk|xai|nvapi|csk|fw|tgp_v1|r8|hf|glpat|tvly|pplx)[-_][A-Za-z0-9_\-]{12,}   # prefixed API keys
+    | AIza[A-Za-z0-9_\-]{30,}                                                                # Google
+    | (?:ghp|gho|ghu|ghs|ghr)_[A-Za-z0-9]{20,} | github_pat_[A-Za-z0-9_]{20,}                # GitHub
+    | xox[abposr]-[A-Za-z0-9-]{10,}                                                          # Slack
+    | AKIA[0-9A-Z]{16}\b                                                                     # AWS
+    | eyJ[A-Za-z0-9_\-]{10,}\.[A-Za-z0-9_\-]{10,}\.[A-Za-z0-9_\-]{5,}                        # JSON web tokens
+    )
     """,
     re.VERBOSE,
 )
@@ -57,7 +63,7 @@ def _may_hold_a_key(text: str) -> bool:
     while start >= 0:
         end = plain.find(b" ", start)
         end = len(data) if end < 0 else end
-        if _SHAPES.search(data[start:end].decode("ascii")):
+        if _SHAPES.search(data[max(0, start - _LONGEST_ESCAPE) : end].decode("latin-1")):
             return True
         start = plain.find(_LONG, end)
     return False

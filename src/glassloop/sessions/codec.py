@@ -41,7 +41,7 @@ def encode(value: Journaled | Intent, secrets: Iterable[str] = (), *, aside: boo
     known = tuple(secrets)
     try:
         return _encode_plain(tag, value, known, aside) or _encode_cleaned(tag, value, known, aside)
-    except (Unfit, TypeError, ValueError, RecursionError) as error:
+    except (Unfit, TypeError, ValueError, OverflowError, RecursionError) as error:
         why = cleaned(_because(error), known)
         raise SessionError(f"a {tag} cannot be written down: {why}") from None
 

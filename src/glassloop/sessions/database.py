@@ -24,6 +24,7 @@ _MACOS = (
     "checkpoint_fullfsync = ON",
 )  # there, a plain fsync leaves data in the disk's cache
 
+_RESTORE = "Restore a copy, try `sqlite3 FILE .recover`, or move it away to begin a new one"
 _WHAT_TO_DO = (
     ("SQLITE_FULL", "the disk is full", "Free some space, then continue the session"),
     ("SQLITE_READONLY", "it is read-only", "Make the file and its folder writable, or name another file"),
@@ -37,7 +38,7 @@ _WHAT_TO_DO = (
     (
         "SQLITE_CORRUPT",
         "it is damaged",
-        "Restore a copy, try `sqlite3 FILE .recover`, or move it away to begin a new one",
+        _RESTORE,
     ),
     (
         "SQLITE_BUSY",
@@ -118,7 +119,7 @@ def explained(path: Path) -> Iterator[None]:
     """What goes wrong in the block, as `explain` tells it."""
     try:
         yield
-    except (SessionError, sqlite3.Error) as error:
+    except (SessionError, sqlite3.Error, UnicodeDecodeError) as error:
         told = explain(path, error)
         if told is error:
             raise
@@ -132,6 +133,8 @@ def explain(path: Path, error: Exception) -> SessionError:
         return error if named else SessionError(f"{path}: {error}", error.kind)
     if isinstance(error, sqlite3.Error):
         return _sqlite_trouble(path, error)
+    if isinstance(error, UnicodeDecodeError):  # `sqlite3` cannot even read SQLite's words on what is wrong
+        return SessionError(f"{path}: it is damaged ({error}). {_RESTORE}", "damaged")
     return SessionError(f"{path}: {type(error).__name__}: {error}")
 
 

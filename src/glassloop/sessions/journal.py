@@ -39,6 +39,9 @@ _AT_ONCE = (User, ToolResult)
 A reply and its verdicts wait for the intents that follow: losing them costs a model call and nothing else."""
 
 
+_TRIES = 100
+
+
 @dataclass(slots=True, eq=False)
 class _Claim:
     """A session that this journal holds. After the first failed write nothing more is written: no gaps."""
@@ -152,13 +155,15 @@ class SqliteJournal:
         return task.future
 
     def _put(self, job: Job, *, urgent: bool) -> None:
-        for _ in range(2):  # again where another user of the file closes its writer at this very moment
-            if self._writer is None:
-                self._writer = writer_for(self.path)
+        for _ in range(_TRIES):  # again where another user of the file closes its writer at this very moment
+            writer = self._writer or writer_for(self.path)
             try:
-                return self._writer.put(job, urgent=urgent)
+                writer.put(job, urgent=urgent)
             except WriterClosed:
                 self._writer = None
+            else:
+                self._writer = writer
+                return
         raise SessionError(f"{self.path} was closed again and again while it was written to")
 
     def _on_disk(self, claim: _Claim, step: Step) -> asyncio.Future[None]:

@@ -162,7 +162,7 @@ def _fetch(reference: dict[str, JSON], blob: Callable[[str], bytes]) -> bytes:
 
 def _write_number(value: Any, sink: Sink) -> JSON:
     _expect(value, (int, float), "a number")
-    return value if math.isfinite(value) else None
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _read_number(value: JSON, blob: Callable[[str], bytes]) -> int | float:

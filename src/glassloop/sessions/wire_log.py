@@ -181,7 +181,7 @@ class WireLog:
                 setups.endpoint_text(exchange.endpoint, secrets) if exchange.endpoint and not known else "",
                 _latest(connection, self.run_id),
                 self.epoch,
-                "" if before else self._new_agent(connection),
+                "" if before and before.stored else self._new_agent(connection),
             ),
             before.stored if before else None,
         )

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 from glassloop.core.errors import SessionError
-from glassloop.sessions.database import connect, explain, transaction
+from glassloop.sessions.database import BUSY_SECONDS, connect, explain, transaction
 
 T = TypeVar("T")
 
@@ -28,7 +28,7 @@ It is never more than twice that."""
 _LOOKS = 10
 """How often the thread looks in vain for such a write before it sleeps until it is woken."""
 
-_STOP_SECONDS = 10.0
+_STOP_SECONDS = BUSY_SECONDS + 10
 
 
 class WriterClosed(Exception):
@@ -96,11 +96,11 @@ class _Inbox:
             if self.closed:
                 return False
             self._patient.append(job)
+            asleep, self._asleep = self._asleep, False  # before it is woken: it may look at once
             if urgent:
                 self._ready.put(self._take_patient())
-            elif self._asleep:
+            elif asleep:
                 self._ready.put([])  # from now on the thread looks again
-            self._asleep = False
         return True
 
     def close(self) -> None:
@@ -228,10 +228,11 @@ def _write(path: Path, connection: sqlite3.Connection, batch: list[Job]) -> bool
             for work, jobs in groupby(batch, attrgetter("work")):
                 work.write(connection, [job.step for job in jobs])
     except Exception as error:
-        if len(batch) > 1:
+        failure = explain(path, error)
+        locked = isinstance(error, sqlite3.Error) and failure.kind == "in_use"
+        if len(batch) > 1 and not locked:  # a lock would be waited for with each of them again
             outcomes = [_write(path, connection, [job]) for job in batch]
             return all(outcomes)
-        failure = explain(path, error)
         if failure is not error:
             failure.__cause__ = error
         _tell(batch, failure)

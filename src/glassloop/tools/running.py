@@ -84,7 +84,13 @@ def _settle(future: asyncio.Future[Any], result: Any) -> None:
 async def _outcome(function: Callable[[], Any], finish: Callable[[Any], Any], on_loop: bool) -> Outcome:
     try:
         if on_loop:
-            return Returned(finish(await function()))
+            value = await function()
+            if (
+                task := asyncio.current_task()
+            ) and task.cancelling():  # told to stop, it has ended all the same
+                with suppress(asyncio.CancelledError):
+                    await asyncio.sleep(0)
+            return Returned(finish(value))
         ended = await _in_thread(partial(_finished, function, finish))
         if isinstance(ended, Returned) and inspect.isawaitable(ended.value):
             return Returned(finish(await ended.value))

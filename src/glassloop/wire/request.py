@@ -79,10 +79,11 @@ class Encoder:
 
     def offered(self, tools: tuple[ToolSpec, ...]) -> Mapping[str, ToolSpec]:
         """The tools by the names under which a reply may call them: their real ones where they are told in text."""
-        if tools is not self._offered[0]:
+        offered = self._offered  # looked at once: another thread may be asking for another agent
+        if tools is not offered[0]:
             named = str if self._in_text else self.wire_name
-            self._offered = tools, {named(tool.name): tool for tool in tools}
-        return self._offered[1]
+            offered = self._offered = tools, {named(tool.name): tool for tool in tools}
+        return offered[1]
 
     def encode(
         self,
@@ -102,13 +103,14 @@ class Encoder:
         if not tools and self.profile.calls_need_tools:
             tools = _of_past_calls(entries)
             settings = {**settings, "tool_choice": "none"}
-        if tools is not self._joined[0]:
+        joined = self._joined
+        if tools is not joined[0]:
             self.names_back.update((self.wire_name(tool.name), tool.name) for tool in tools)
-            self._joined = tools, b",".join(map(self._tool, tools))
+            joined = self._joined = tools, b",".join(map(self._tool, tools))
         native = bool(tools) and not self._in_text
         streamed = self.profile.streams(stream, tools=bool(tools))
         head = self._head(model, settings, native, streamed)
-        named = (b',"tools":[', self._joined[1], b"]") if native else ()
+        named = (b',"tools":[', joined[1], b"]") if native else ()
         return b"".join((head, *named, b',"messages":[', *self._messages(entries, tools), b"]}"))
 
     def _head(self, model: str, settings: Mapping[str, JSON], native: bool, streamed: bool) -> bytes:
