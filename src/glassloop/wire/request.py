@@ -19,6 +19,7 @@ from glassloop.wire.compact import encoded, encoded_exactly, encoded_quickly
 from glassloop.wire.groups import divided, groups_of, is_sent
 from glassloop.wire.labels import wire_name
 from glassloop.wire.messages import GO_ON, render
+from glassloop.wire.parts import Message
 from glassloop.wire.profile import OUTPUT_LIMITS, REQUEST_FIELDS, Profile
 
 _INSTEAD = {
@@ -38,13 +39,12 @@ T = TypeVar("T")
 class _Encoded(NamedTuple):
     """A history as bytes: its messages with commas between, without the brackets.
 
-    `entries` are those before the last one, which is the cache's key and held weakly. The bytes are left in pieces,
-    which a longer history shares: joined, each round would copy all that came before it. `role` is the last message's.
-    `settled` is the same, as numbers of entries and pieces and a role, without the last group, which may still grow.
+    `entries` are those before the last one, which is the cache's key and held weakly. `role` is the last message's.
+    `settled` is the same, as numbers of entries and bytes and a role, without the last group, which may still grow.
     """
 
     entries: tuple[Entry, ...]
-    pieces: tuple[bytes, ...]
+    body: bytes
     role: str
     settled: tuple[int, int, str]
 
@@ -53,7 +53,7 @@ class _Encoded(NamedTuple):
         end = len(self.entries) + 1
         following = history[end] if end < len(history) else None
         if following is None or (isinstance(following, Reply) and is_sent(following)):
-            return end, len(self.pieces), self.role
+            return end, len(self.body), self.role
         return self.settled
 
 
@@ -136,32 +136,34 @@ class Encoder:
             instructions = self._system(systems, tools)
             history = tuple(rest if instructions is None else (instructions, *rest))
             known = self._remembered(history)
-        start, count, role = settled = known.shared_with(history) if known is not None else (0, 0, "system")
-        pieces = list(known.pieces[:count]) if known is not None else []
+        start, size, role = settled = known.shared_with(history) if known is not None else (0, 0, "system")
+        body = known.body[:size] if known is not None else b""
         if start < len(history):
+            pieces = [body]
             for group in groups_of(history[start:]):
-                settled = start, len(pieces), role
+                settled = start, size, role
                 start += len(group)
-                role = self._add(group, pieces, role)
+                if messages := render(group, self.profile):
+                    pieces.append((b"," if size else b"") + self._group(messages, role))
+                    size += len(pieces[-1])
+                    role = str(messages[-1]["role"])
+            body = b"".join(pieces)
             if known is not None:  # it is no longer needed: the conversation went on
                 self._histories.drop(history[len(known.entries)])
-            self._histories.put(history[-1], _Encoded(history[:-1], tuple(pieces), role, settled))
+            self._histories.put(history[-1], _Encoded(history[:-1], body, role, settled))
         if self.profile.alternate and role == "assistant":
-            pieces += (b",", _GO_ON)
-        return pieces[1:]
+            return [body, b",", _GO_ON]
+        return [body]
 
-    def _add(self, group: tuple[Entry, ...], pieces: list[bytes], role: str) -> str:
-        """Encode what comes behind a message of this role; returns the last one's.
+    def _group(self, messages: Sequence[Message], role: str) -> bytes:
+        """Messages that come behind one of this role.
 
         Where turns must alternate, a word of the user's stands between two replies.
         """
-        messages = render(group, self.profile)
-        if not messages:
-            return role
+        encoded_ones = encoded_quickly(messages)[1:-1]
         if self.profile.alternate and messages[0]["role"] == "assistant" and role not in ("user", "tool"):
-            pieces += (b",", _GO_ON)
-        pieces += (b",", encoded_quickly(messages)[1:-1])
-        return str(messages[-1]["role"])
+            return _GO_ON + b"," + encoded_ones
+        return encoded_ones
 
     def _gone_on_with(self, entries: tuple[Entry, ...], tools: Sequence[ToolSpec]) -> _Encoded | None:
         """`_remembered` for a conversation that only went on, so that nothing has to be looked for in what is old.
