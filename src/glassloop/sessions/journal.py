@@ -40,6 +40,7 @@ A reply and its verdicts wait for the intents that follow: losing them costs a m
 
 
 _TRIES = 100
+"""Writers that are asked for, one after the other, where others close the file all the time."""
 
 
 @dataclass(slots=True, eq=False)
@@ -142,7 +143,7 @@ class SqliteJournal:
     def close(self) -> None:
         """Wait until all is written, and end the thread that writes; the next write begins another one.
 
-        Happens by itself when the program ends. To be called before `os.fork`.
+        Where another process holds the file, that takes as long as a write waits for it, and is then given up. Happens by itself when the program ends. To be called before `os.fork`.
         """
         if self._writer is not None:
             self._writer.close()

@@ -29,6 +29,7 @@ _LOOKS = 10
 """How often the thread looks in vain for such a write before it sleeps until it is woken."""
 
 _STOP_SECONDS = BUSY_SECONDS + 10
+"""How long the end of the thread is waited for: longer than a write waits for another process."""
 
 
 class WriterClosed(Exception):
