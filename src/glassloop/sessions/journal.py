@@ -143,7 +143,8 @@ class SqliteJournal:
     def close(self) -> None:
         """Wait until all is written, and end the thread that writes; the next write begins another one.
 
-        Where another process holds the file, that takes as long as a write waits for it, and is then given up. Happens by itself when the program ends. To be called before `os.fork`.
+        Where another process holds the file, that takes as long as a write waits for it, and is then given up.
+        Happens by itself when the program ends. To be called before `os.fork`.
         """
         if self._writer is not None:
             self._writer.close()

@@ -18,8 +18,12 @@ _RULE = re.compile(r"^ {0,3}(?:(?:-\s*){3,}|(?:\*\s*){3,}|(?:_\s*){3,})$")
 _DASHES = re.compile(r"^\s*\|?\s*:?-{2,}:?\s*(\|\s*:?-{2,}:?\s*)*\|?\s*$")
 
 _CODE = re.compile(r"(`+)(.+?)\1(?!`)")
-_STRONG = re.compile(r"\*\*(?=\S)(.+?)(?<=\S)\*\*")
-_EMPHASIS = re.compile(r"(?<![\w*])\*(?=[^\s*])([^*\n]+?)(?<=[^\s*])\*(?![\w*])")
+_BOTH = re.compile(r"\*\*\*(?=[^\s*])([^*\n]+?)(?<=[^\s*])\*\*\*")
+_STRONG = re.compile(r"\*\*(?=[^\s*])(.+?)(?<=[^\s*])\*\*")
+_EMPHASIS = re.compile(
+    r"(?<![\w*])\*(?=[^\s*])((?:[^*\n<]|<strong>[^*\n<]*</strong>)+?)(?<=[^\s*])\*(?![\w*])"
+)
+"""Never from outside a strong piece into it, or out of it: the text is escaped, so a `<` is one of ours."""
 
 
 def html(text: str) -> str:
@@ -123,5 +127,5 @@ def _inline(text: str) -> str:
 
 
 def _marked(text: str) -> str:
-    told = escape(visible(text))
+    told = _BOTH.sub(r"<strong><em>\1</em></strong>", escape(visible(text)))
     return _EMPHASIS.sub(r"<em>\1</em>", _STRONG.sub(r"<strong>\1</strong>", told))
