@@ -233,9 +233,7 @@ class Driver:
 
     async def _happened(self, seq: int, value: Journaled, cost: float | None = None) -> None:
         """Write one thing down, then let the loop see it."""
-        record = self._record(seq, value, cost)
-        await self.journal.commit(self.run_id, [record])
-        self.controller.feed(record)
+        await self._all_happened([self._record(seq, value, cost)])
 
     async def _all_happened(self, records: Sequence[Record]) -> None:
         """The same for several that belong into one transaction."""

@@ -11,6 +11,7 @@ from glassloop.core.journal import Intent, Record, RunEnd, RunStart
 from glassloop.core.tools import Verdict
 from glassloop.sessions.journal import SqliteJournal
 from glassloop.sessions.store import Store
+from glassloop.sessions.writer import Job, Task
 
 ROOT = Path(__file__).parents[2]
 
@@ -95,3 +96,10 @@ def program(code, *arguments, extra=None, **options):
         text=True,
         **options,
     )
+
+
+def submit(writer, act, *, urgent):
+    """Queue what is to be done in a writer's thread. The future is done when it is on disk, or has failed."""
+    task = Task(act)
+    writer.put(Job(task), urgent=urgent)
+    return task.future

@@ -219,8 +219,8 @@ def test_what_nobody_waits_for_is_written_too_where_it_was_queued_while_the_thre
     """Its call to the thread may be taken for that of the urgent work before it."""
     writer = writer_for(path)
     for _ in range(20):
-        writer.submit(lambda connection: None, urgent=True)
-        assert writer.submit(lambda connection: "written", urgent=False).result(timeout=20) == "written"
+        kit.submit(writer, lambda connection: None, urgent=True)
+        assert kit.submit(writer, lambda connection: "written", urgent=False).result(timeout=20) == "written"
 
 
 def test_what_was_queued_when_its_loop_ended_is_written_when_the_journal_is_closed(journal, path):
@@ -237,7 +237,7 @@ def test_who_gives_work_to_a_writer_that_was_closed_is_told_and_does_not_wait_fo
     writer = writer_for(path)
     writer.close()
     with pytest.raises(WriterClosed):
-        writer.submit(lambda connection: None, urgent=True)
+        kit.submit(writer, lambda connection: None, urgent=True)
     assert writer_for(path) is not writer
 
 

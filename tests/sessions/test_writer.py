@@ -72,7 +72,7 @@ def test_whatever_a_writer_took_before_it_was_closed_is_done_whoever_put_it(tmp_
     def put(chance):
         for _ in range(60):
             try:
-                done = writer_for(path).submit(lambda connection: "done", urgent=chance.random() < 0.5)
+                done = kit.submit(writer_for(path), lambda connection: "done", urgent=chance.random() < 0.5)
             except WriterClosed:
                 continue
             with lock:
@@ -98,13 +98,13 @@ def test_a_new_writer_does_nothing_before_the_closed_one_has_done_all_that_it_to
 
     monkeypatch.setattr("glassloop.sessions.writer.connect", slow)
     first = writer_for(path)
-    first.submit(lambda connection: order.append("before"), urgent=True)
+    kit.submit(first, lambda connection: order.append("before"), urgent=True)
     closing = threading.Thread(target=first.close)
     closing.start()
     while first.works:
         time.sleep(0.001)
     second = writer_for(path)
-    later = second.submit(lambda connection: order.append("after"), urgent=True)
+    later = kit.submit(second, lambda connection: order.append("after"), urgent=True)
     threading.Timer(0.1, going_on.set).start()
     later.result(timeout=20)
     closing.join(20)
@@ -125,12 +125,12 @@ def test_the_thread_does_not_fall_asleep_where_it_was_woken_a_moment_ago(tmp_pat
 
     writer = writer_for(tmp_path / "s.db")
     inbox = writer._inbox
-    writer.submit(lambda connection: None, urgent=True).result(10)
+    kit.submit(writer, lambda connection: None, urgent=True).result(10)
     while not inbox._asleep:
         time.sleep(0.01)
     inbox._ready = Slow(inbox._ready)
-    writer.submit(lambda connection: None, urgent=True).result(10)
-    writer.submit(lambda connection: None, urgent=False).result(10)
+    kit.submit(writer, lambda connection: None, urgent=True).result(10)
+    kit.submit(writer, lambda connection: None, urgent=False).result(10)
     writer.close()
 
 
@@ -144,13 +144,13 @@ def test_a_lock_that_is_held_too_long_is_waited_for_once(tmp_path):
         raise error
 
     writer = writer_for(tmp_path / "s.db")
-    writer.submit(lambda connection: None, urgent=True).result(10)
+    kit.submit(writer, lambda connection: None, urgent=True).result(10)
     with writer._inbox._lock:
-        told = [writer.submit(fails, urgent=False) for _ in range(9)]
-        told.append(writer.submit(fails, urgent=True))
+        told = [kit.submit(writer, fails, urgent=False) for _ in range(9)]
+        told.append(kit.submit(writer, fails, urgent=True))
     for one in told:
         with pytest.raises(SessionError, match="writing to it for too long"):
             one.result(10)
     assert len(tried) == 1
-    assert writer.submit(lambda connection: 1, urgent=True).result(10) == 1
+    assert kit.submit(writer, lambda connection: 1, urgent=True).result(10) == 1
     writer.close()

@@ -314,7 +314,7 @@ class Loop:
             most = limiting.MOST_CALLS_IN_ONE_REPLY
             self._refuse_all(f"Not run: {len(self._turn)} calls in one reply; send at most {most}.")
         else:
-            self._step = PrepareCalls(self._turn[0].seq, tuple([(one.seq, one.call) for one in self._turn]))
+            self._step = PrepareCalls(self._turn[0].seq, tuple((one.seq, one.call) for one in self._turn))
 
     def _refuse_all(self, text: str) -> None:
         for one in self._turn:
@@ -326,7 +326,7 @@ class Loop:
         one.verdict = verdict
         if verdict.outcome == "problem":
             one.decided = ToolResult(one.call.id, one.call.name, (Text(verdict.text),), "error")
-        if not [each for each in self._turn if each.verdict is None]:
+        if all(each.verdict for each in self._turn):
             self._ask_or_run()
 
     def _on_decision(self, seq: int, decision: Decision) -> None:
@@ -338,9 +338,9 @@ class Loop:
 
     def _ask_or_run(self) -> None:
         """Ask about the calls that nobody has decided on yet; with none left, the turn runs."""
-        asks = [(e.seq, e.verdict) for e in self._turn if e.verdict and e.asks and not e.decision]
+        asks = tuple((e.seq, e.verdict) for e in self._turn if e.verdict and e.asks and not e.decision)
         if asks:
-            self._step = AskApproval(asks[0][0], tuple(asks))
+            self._step = AskApproval(asks[0][0], asks)
         else:
             self._run_turn()
 
@@ -373,7 +373,7 @@ class Loop:
         turn = [(one.call, one.result) for one in self._turn if one.result]
         for _, each in turn:
             self._add(each)
-        self._spent = self._spent.after_calls(len([one for one in self._turn if one.decided is None]))
+        self._spent = self._spent.after_calls(sum(one.decided is None for one in self._turn))
         self._turn = []
         self._after_turn(turn)
 

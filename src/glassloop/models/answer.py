@@ -77,11 +77,8 @@ class Answer:
     async def body(self) -> bytes:
         """The whole rest of the body; it raises as `read` does."""
         pieces: list[bytes] = []
-        while not self._ended:
-            if (data := self._taken()) is None:
-                await self._more()
-            elif data:
-                pieces.append(data)
+        while data := await self.read():
+            pieces.append(data)
         return b"".join(pieces)
 
     def _taken(self) -> bytes | None:

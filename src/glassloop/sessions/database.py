@@ -35,11 +35,7 @@ _WHAT_TO_DO = (
         "it is not a database, or its beginning is damaged",
         "Restore a copy, or move it away to begin a new one",
     ),
-    (
-        "SQLITE_CORRUPT",
-        "it is damaged",
-        _RESTORE,
-    ),
+    ("SQLITE_CORRUPT", "it is damaged", _RESTORE),
     (
         "SQLITE_BUSY",
         "another process has been writing to it for too long",

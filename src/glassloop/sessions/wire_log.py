@@ -161,7 +161,8 @@ class WireLog:
         """In the writer's thread. Bodies are masked as a whole: a key may be split over two chunks."""
         received = b"".join(exchange.received)
         response = masking.body(received, secrets)
-        known = before is not None and before.stored is not None and before.endpoint == exchange.endpoint
+        stored = before.stored if before else None
+        known = before is not None and stored is not None and before.endpoint == exchange.endpoint
         exchange.stored = insert(
             connection,
             Exchange(
@@ -181,9 +182,9 @@ class WireLog:
                 setups.endpoint_text(exchange.endpoint, secrets) if exchange.endpoint and not known else "",
                 _latest(connection, self.run_id),
                 self.epoch,
-                "" if before and before.stored else self._new_agent(connection),
+                "" if stored else self._new_agent(connection),
             ),
-            before.stored if before else None,
+            stored,
         )
 
     def _new_agent(self, connection: sqlite3.Connection) -> str:

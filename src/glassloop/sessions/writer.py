@@ -162,12 +162,6 @@ class Writer:
         if self._pid != os.getpid() or not self._inbox.put(job, urgent=urgent):
             raise WriterClosed
 
-    def submit(self, act: Callable[[sqlite3.Connection], T], *, urgent: bool) -> Future[T]:
-        """Queue what is to be done inside a transaction. The future is done when it is on disk, or has failed."""
-        task = Task(act)
-        self.put(Job(task), urgent=urgent)
-        return task.future
-
     @property
     def works(self) -> bool:
         """Its thread runs, and in this process."""

@@ -85,9 +85,8 @@ async def _outcome(function: Callable[[], Any], finish: Callable[[Any], Any], on
     try:
         if on_loop:
             value = await function()
-            if (
-                task := asyncio.current_task()
-            ) and task.cancelling():  # told to stop, it has ended all the same
+            task = asyncio.current_task()
+            if task is not None and task.cancelling():  # told to stop, it has ended all the same
                 with suppress(asyncio.CancelledError):
                     await asyncio.sleep(0)
             return Returned(finish(value))

@@ -11,7 +11,7 @@ from typing import Any
 
 from glassloop.core.entries import JSON, Mend, Reply, ToolCall
 from glassloop.core.tools import ToolSpec
-from glassloop.wire.arguments import by_ladder, plain_object
+from glassloop.wire.arguments import read_arguments
 from glassloop.wire.reasoning import may_hold_thinking
 from glassloop.wire.strictjson import has_surrogates
 from glassloop.wire.textcalls import find_calls
@@ -107,14 +107,9 @@ def _call(item: JSON, tools: Mapping[str, ToolSpec]) -> tuple[ToolCall, tuple[Me
     if type(call_id) is not str or type(name) is not str or type(text) is not str:
         return None
     spec = tools.get(name)
-    if spec is None or has_surrogates(call_id):
+    if spec is None or has_surrogates(call_id) or has_surrogates(text):
         return None
-    plain = plain_object(text, spec.parameters)
-    if plain is not None:
-        return ToolCall(call_id, name, plain, text), ()
-    if has_surrogates(text):
+    read = read_arguments(text, spec.parameters, name=name)
+    if read.value is None:
         return None
-    read = by_ladder(text, spec.parameters, name)
-    return (
-        None if read.value is None else (ToolCall(call_id, name, read.value, text, read.problem), read.mends)
-    )
+    return ToolCall(call_id, name, read.value, text, read.problem), read.mends

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from glassloop.core.entries import Mend, ToolCall
@@ -27,7 +27,7 @@ from glassloop.wire.textcalls.tokens import (
     RESULT_OPENERS,
     ROLES,
 )
-from glassloop.wire.textcalls.trigger import notation
+from glassloop.wire.textcalls.trigger import Notation, notation
 from glassloop.wire.textcalls.whole import Begins
 
 _MESSAGES = {
@@ -37,6 +37,7 @@ _MESSAGES = {
 """What begins a message, and the family and the reader of its kind."""
 
 _MARKERS = Words((*OPENERS, *_MESSAGES, *RESULT_OPENERS))
+_MESSAGE_OPENERS = tuple(_MESSAGES)
 _NOTHING = Words(())
 _CONTROL_WORDS = Words((*CLOSERS, *CONTROL_WORDS))
 _CLOSING = frozenset(CLOSERS)
@@ -59,10 +60,13 @@ class TextCalls:
     reasoning: str = ""
 
 
+def _notation(tools: Collection[str], tool_mode: str) -> Notation:
+    return notation(frozenset(tools), bool(tools) or tool_mode in FAMILIES, _MESSAGE_OPENERS)
+
+
 def find_calls(text: str, tools: Mapping[str, ToolSpec], tool_mode: str = "native") -> TextCalls:
     """The calls in a whole answer. Thinking must have been removed from `text`."""
-    written = notation(frozenset(tools), bool(tools) or tool_mode in FAMILIES, tuple(_MESSAGES))
-    if not written.trigger.search("\n" + text):
+    if not _notation(tools, tool_mode).trigger.search("\n" + text):
         return TextCalls(text, "", (), ())  # nothing begins anywhere in it, as in most
     reader = TextCallReader(tools, tool_mode)
     reader.feed(text)
@@ -80,9 +84,7 @@ class TextCallReader:
         self._tools = Tools(tools)
         family = FAMILIES.get(tool_mode)
         self._expected = (family.read_as or family.name) if family else ""
-        self._beginnings, self._line_words, self._trigger = notation(
-            self._tools.names, bool(tools or self._expected), tuple(_MESSAGES)
-        )
+        self._beginnings, self._line_words, self._trigger = _notation(tools, tool_mode)
         self._source = Source()
         self._content: list[str] = []
         self._line = Line(self._content)
