@@ -7,10 +7,10 @@ It is as fast as we could write it plainly, and the measure for everything else.
 from __future__ import annotations
 
 import json
-import sqlite3
 from collections.abc import Callable
 
 import aiohttp
+from bare import Bare
 from pydantic import BaseModel
 
 TOOL = (
@@ -41,25 +41,29 @@ class Side:
         self._stream = stream
         self._head = b'{"model":"bench",' + (b'"stream":true,' if stream else b"") + b'"tools":' + TOOL
         self._session: aiohttp.ClientSession | None = None
-        self._journal = Commits(journal) if journal else None
+        self._journal = Bare(journal) if journal else None
+        self._runs = 0
 
     async def run(self, task: str, heard: Callable[[], None] = _nothing) -> str:
         """Do one task; `heard` is called at every piece of text that could be shown."""
         messages = [_message("system", INSTRUCTIONS), _message("user", task)]
+        self._runs += 1
+        run = f"run{self._runs}"
         while True:
             message = await self._ask(b",".join(messages), heard)
+            seq = len(messages)
             messages.append(json.dumps(message).encode())
+            calls = message.get("tool_calls") or ()
             if self._journal:
-                self._journal.commit("reply", messages[-1])
-            calls = message.get("tool_calls")
+                self._journal.replied(run, seq, message, calls)
             if not calls:
                 return str(message["content"])
-            for call in calls:
+            for number, call in enumerate(calls, seq + 1):
                 output = await add(Add.model_validate_json(call["function"]["arguments"]))
                 result = {"role": "tool", "tool_call_id": call["id"], "content": output}
                 messages.append(json.dumps(result).encode())
                 if self._journal:
-                    self._journal.commit("result", messages[-1])
+                    self._journal.finished(run, number, call["id"], output)
 
     async def close(self) -> None:
         if self._session:
@@ -106,18 +110,3 @@ async def _streamed(response: aiohttp.ClientResponse, heard: Callable[[], None])
 
 def _message(role: str, content: str) -> bytes:
     return json.dumps({"role": role, "content": content}).encode()
-
-
-class Commits:
-    """A bare sqlite3 journal: one row, one commit, as durable as Glassloop's."""
-
-    def __init__(self, path: str) -> None:
-        self._db = sqlite3.connect(path, isolation_level=None)
-        self._db.execute("pragma journal_mode=wal")
-        self._db.execute("pragma synchronous=full")
-        self._db.execute("create table if not exists entries (id integer primary key, kind text, body blob)")
-
-    def commit(self, kind: str, body: bytes) -> None:
-        self._db.execute("begin immediate")
-        self._db.execute("insert into entries (kind, body) values (?, ?)", (kind, body))
-        self._db.execute("commit")

@@ -77,6 +77,12 @@ class Sample:
         return {**rows, **({"error": self.error} if self.error else {})}
 
 
+def paired(ours: Sequence[float], theirs: Sequence[float]) -> float | None:
+    """The median of the ratios within each repeat."""
+    ratios = [a / b for a, b in zip(ours, theirs, strict=False) if b]
+    return statistics.median(ratios) if ratios else None
+
+
 def _spread(values: Sequence[float]) -> dict[str, float]:
     return {"median": statistics.median(values), "min": min(values), "max": max(values), "n": len(values)}
 

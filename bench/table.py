@@ -91,11 +91,12 @@ class Outcome:
 
 
 def ratio(samples: Samples, of: str, to: str, figure: str) -> float | None:
-    """The median of one side's figure over another's."""
+    """How many times one side's figure is another's: the median over the repeats, in each of which they stood side
+    by side, so that a slow minute of the machine is in both.
+    """
     if of not in samples or to not in samples:
         return None
-    a, b = samples[of].median(figure), samples[to].median(figure)
-    return a / b if a is not None and b else None
+    return measure.paired(samples[of].values.get(figure, ()), samples[to].values.get(figure, ()))
 
 
 def line(label: str, samples: Samples, figure: str, unit: str, against: str = "floor") -> list[str]:

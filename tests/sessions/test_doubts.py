@@ -114,7 +114,7 @@ def test_a_call_in_doubt_is_settled_by_check_policy_or_person_and_that_is_writte
     ((found),) = resolutions(path)
     assert (found.outcome, found.by, found.attempt) == (decided, by, 1)
     connection = sqlite3.connect(path)
-    assert connection.execute("SELECT attempt FROM op").fetchall() == [(1 + runs,)]
+    assert connection.execute("SELECT attempt FROM operation").fetchall() == [(1 + runs,)]
     connection.close()
 
 

@@ -179,14 +179,14 @@ def test_an_intent_written_again_is_a_further_attempt(journal, path):
             await journal.intend("run1", [kit.intent(2, kit.call(), "idempotent")])
 
     asyncio.run(work())
-    assert query(path, "SELECT attempt, state, effect, key FROM op") == [(3, "intent", "idempotent", "key-2")]
+    assert query(path, "SELECT attempt, effect, key FROM operation") == [(3, "idempotent", "key-2")]
 
 
 @pytest.mark.parametrize(("effect", "transactions"), [("once", 2), ("read", 1)])
 def test_a_round_takes_two_transactions_and_one_where_nothing_must_be_intended(
     journal, effect, transactions, monkeypatch
 ):
-    monkeypatch.setattr("glassloop.sessions.writer.LINGER_SECONDS", 60.0)  # however slow this machine is
+    monkeypatch.setattr("glassloop.sessions.inbox.LINGER_SECONDS", 60.0)  # however slow this machine is
     made, statements = kit.call(), []
 
     async def work():

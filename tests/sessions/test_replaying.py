@@ -17,7 +17,7 @@ from glassloop.core.limits import Limits
 from glassloop.core.setup import AgentSetup, EndpointSetup
 from glassloop.core.tools import ToolSpec
 from glassloop.core.window import Window
-from glassloop.sessions import setups
+from glassloop.sessions import schema, setups
 from glassloop.sessions.journal import SqliteJournal
 from glassloop.sessions.replaying import recorded_runs
 from glassloop.sessions.store import Store
@@ -162,6 +162,8 @@ def test_what_an_older_glassloop_recorded_is_told_apart_by_its_clock_and_its_beg
         connection.execute("UPDATE entry SET at_ms = 100 * seq")
         for column in ("after_seq", "epoch", "agent"):
             connection.execute(f"ALTER TABLE exchange DROP COLUMN {column}")
+        connection.execute("DROP TABLE operation")
+        connection.execute(next(one for one in schema.MIGRATIONS[0] if "CREATE TABLE op(" in one))
         for number, (base, started) in enumerate([(None, 110), (None, 120), (2, 310)], 1):
             connection.execute(exchange, (number, base, started))
         connection.execute("UPDATE meta SET v = '2' WHERE k = 'schema_version'")

@@ -143,7 +143,7 @@ class File:
         from glassloop.sessions.codec import decode
 
         with self._connected() as connection:
-            rows = connection.execute("SELECT body FROM op").fetchall()
+            rows = connection.execute("SELECT body FROM operation").fetchall()
             return [decode("intent", body, blob_reader(connection)) for (body,) in rows]
 
     def _one(self, query):

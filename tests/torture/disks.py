@@ -13,6 +13,7 @@ from tests.sessions import kit
 from glassloop.core.errors import SessionError
 from glassloop.core.journal import Record, RunEnd
 from glassloop.sessions import branch, database
+from glassloop.sessions.claiming import HEAD
 from glassloop.sessions.journal import SqliteJournal
 
 HERE = Path(__file__).parent
@@ -77,11 +78,11 @@ async def _work(path, acknowledged):
 def _stored(path):
     """What is there after the disaster, by kind and number. Raises `SessionError` if it cannot be read."""
     with database.opened(path) as connection:
-        rows = connection.execute("SELECT head FROM session").fetchall()
+        rows = connection.execute(f"SELECT {HEAD} FROM session").fetchall()
         told = branch.read(connection, branch.path(connection, rows[0][0])) if rows else []
         found = {(row.type, row.seq) for row in (branch.path(connection, rows[0][0]) if rows else [])}
         assert len(found) == len(told)
-        found |= {("intent", seq) for (seq,) in connection.execute("SELECT seq FROM op")}
+        found |= {("intent", seq) for (seq,) in connection.execute("SELECT seq FROM operation")}
         (integrity,) = connection.execute("PRAGMA integrity_check").fetchone()
         assert integrity == "ok", integrity
     return found

@@ -217,5 +217,9 @@ asyncio.run(main())
     connection = sqlite3.connect(path)
     assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
     assert connection.execute("SELECT status, count(*) FROM run GROUP BY 1").fetchall() == [("done", 500)]
-    assert connection.execute("SELECT count(*) FROM op WHERE state = 'intent'").fetchall() == [(0,)]
+    results = "SELECT count(*) FROM entry WHERE type = 'tool_result'"
+    assert (
+        connection.execute(results).fetchone()
+        == connection.execute("SELECT count(*) FROM operation").fetchone()
+    )
     connection.close()

@@ -48,16 +48,20 @@ def mask(text: str, secrets: Iterable[str] = ()) -> str:
     if secrets:
         for secret in sorted((one for one in secrets if len(one) >= 6), key=len, reverse=True):
             text = text.replace(secret, MASK)
-    if _may_hold_a_key(text):
+    if _may_hold_a_key(text.encode("utf-8", "surrogatepass")):
         text = _RUN.sub(lambda run: _SHAPES.sub(MASK, run.group()), text)
     if "earer " in text:
         text = _BEARER.sub(MASK, text)
     return _URL_PASSWORD.sub(rf"://\1:{MASK}@", text) if "://" in text else text
 
 
-def _may_hold_a_key(text: str) -> bool:
+def may_hold_a_secret(data: bytes) -> bool:
+    """Whether UTF-8 text is worth a search for known shapes. False for most texts, in a fraction of the time."""
+    return b"earer " in data or b"://" in data or _may_hold_a_key(data)
+
+
+def _may_hold_a_key(data: bytes) -> bool:
     """A quick look at the long runs of letters, so that the long texts without one cost almost nothing."""
-    data = text.encode("utf-8", "surrogatepass")
     plain = data.translate(_LETTERS)
     start = plain.find(_LONG)
     while start >= 0:

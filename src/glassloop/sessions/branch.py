@@ -20,9 +20,11 @@ _RUN_UP_TO = (
     "WHERE run_id = ? AND entry_id <= ?"
 )
 _OPEN_INTENTS = """
-SELECT op.body, attempt, coalesce(verdict.masked, 0) FROM op
+SELECT op.body, attempt, coalesce(verdict.masked, 0) FROM operation AS op
 LEFT JOIN entry AS verdict ON verdict.run_id = op.run_id AND verdict.seq = op.seq AND verdict.type = 'verdict'
-WHERE op.run_id = ? AND state = 'intent' ORDER BY op.seq
+WHERE op.run_id = ? AND NOT EXISTS (SELECT 1 FROM entry AS result
+  WHERE result.run_id = op.run_id AND result.seq = op.seq AND result.type = 'tool_result')
+ORDER BY op.seq
 """
 
 UNSAID = frozenset({"verdict", "decision", "resolution", "model_failed", "cancelled"})

@@ -25,6 +25,12 @@ _STATUS: dict[StopReason, str] = {
 """What becomes of a run, by why it stopped. Any other reason: it is done."""
 
 
+HEAD = "coalesce((SELECT max(entry_id) FROM entry WHERE run_id = session.open_run), session.head)"
+"""The last entry of a session's branch. Its column is not written in each commit: while a run is open, all that it
+wrote stands after it, in order.
+"""
+
+
 @dataclass(frozen=True, slots=True)
 class Claimed:
     """A session that is held. `run_id` is the run that goes on: the new one, or the one that had not ended.
@@ -177,15 +183,20 @@ def _difference(agent: str, agent_hash: str, definition: str, start: RunStart) -
     return "\n".join(changed[:40]) or f"-definition {agent_hash[:12]}\n+definition {start.agent_hash[:12]}"
 
 
-def head_of(connection: sqlite3.Connection, claimed: Claimed) -> int | None:
-    """The branch's last entry, for whoever still holds the session: the check that every write begins with."""
-    row = connection.execute(
-        "SELECT head FROM session WHERE session_id = ? AND epoch = ?", (claimed.session_id, claimed.epoch)
+def head_of(connection: sqlite3.Connection, session_id: str) -> int | None:
+    """The branch's last entry."""
+    query = f"SELECT {HEAD} FROM session WHERE session_id = ?"  # noqa: S608 - HEAD is ours
+    (head,) = connection.execute(query, (session_id,)).fetchone()
+    return None if head is None else int(head)
+
+
+def check_held(connection: sqlite3.Connection, claimed: Claimed) -> None:
+    """What every write begins with. Raises `SessionError` if another process holds the session by now."""
+    held = connection.execute(
+        "SELECT 1 FROM session WHERE session_id = ? AND epoch = ?", (claimed.session_id, claimed.epoch)
     ).fetchone()
-    if row is None:
+    if held is None:
         raise _fenced(connection, claimed)
-    head: int | None = row[0]
-    return head
 
 
 def _fenced(connection: sqlite3.Connection, claimed: Claimed) -> SessionError:
@@ -213,13 +224,13 @@ def finish(
         (_STATUS.get(end.stop_reason, "done"), end.stop_reason, end.text, end.error, now, claimed.run_id),
     )
     connection.execute(
-        "UPDATE session SET owner = NULL, updated_ms = ?, open_run = ? WHERE session_id = ?",
-        (now, claimed.run_id if end.stop_reason in SUSPENDED else None, claimed.session_id),
+        "UPDATE session SET owner = NULL, updated_ms = ?, open_run = ?, head = ? WHERE session_id = ?",
+        (now, claimed.run_id if end.stop_reason in SUSPENDED else None, head, claimed.session_id),
     )
     return head
 
 
 def give_back(connection: sqlite3.Connection, claimed: Claimed) -> None:
     """Let go of a session whose run has not ended, as if the process had gone."""
-    head_of(connection, claimed)
+    check_held(connection, claimed)
     connection.execute("UPDATE session SET owner = NULL WHERE session_id = ?", (claimed.session_id,))

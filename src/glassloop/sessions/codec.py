@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from glassloop.core.errors import SessionError
 from glassloop.core.journal import Intent, Journaled
-from glassloop.core.secrets import mask
+from glassloop.core.secrets import mask, may_hold_a_secret
 from glassloop.sessions.plain import NotPlain, text_of
 from glassloop.sessions.shapes import BLOB_BYTES, RECORDS, TAGS, WHOLE, Sink, Unfit, as_it_is, shape_of
 
@@ -49,14 +49,15 @@ def encode(value: Journaled | Intent, secrets: Iterable[str] = (), *, aside: boo
 def _encode_plain(tag: str, value: Any, secrets: tuple[str, ...], aside: bool) -> Encoded | None:
     """The quick way, for a value with nothing in it to clean or to put aside; None if there is."""
     try:
-        body = text_of(value)
+        data = text_of(value)
     except NotPlain:
         return None
-    known = spellings(secrets)
-    size = len(body) if body.isascii() else len(body.encode("utf-8"))
-    if (aside and size > BLOB_BYTES) or mask(body, known) != body:
+    if aside and len(data) > BLOB_BYTES:
         return None
-    return Encoded(tag, body, {}, masked=False)
+    body = data.decode()
+    if (secrets or may_hold_a_secret(data)) and mask(body, spellings(secrets)) != body:
+        return None
+    return Encoded(tag, body, {}, False)
 
 
 def _encode_cleaned(tag: str, value: Any, secrets: tuple[str, ...], aside: bool) -> Encoded:

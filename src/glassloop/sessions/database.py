@@ -90,6 +90,11 @@ def _set_up(connection: sqlite3.Connection) -> None:
         raise SessionError("this file system cannot keep SQLite's log: name a file on a local disk")
 
 
+def wait_for_others(connection: sqlite3.Connection, seconds: float) -> None:
+    """How long this connection waits from now on while another process writes; at first it is `BUSY_SECONDS`."""
+    connection.execute(f"PRAGMA busy_timeout = {round(seconds * 1000)}")
+
+
 @contextmanager
 def opened(path: Path) -> Iterator[sqlite3.Connection]:
     """A connection for as long as the block lasts; what goes wrong in it is a `SessionError`."""
@@ -97,17 +102,24 @@ def opened(path: Path) -> Iterator[sqlite3.Connection]:
         yield connection
 
 
-@contextmanager
-def transaction(connection: sqlite3.Connection) -> Iterator[None]:
+class transaction:  # noqa: N801 - it reads as a verb's object: `with transaction(connection):`
     """All or nothing, and on disk when it ends."""
-    connection.execute("BEGIN IMMEDIATE")
-    try:
-        yield
-        connection.execute("COMMIT")
-    except BaseException:
-        if connection.in_transaction:
-            connection.execute("ROLLBACK")
-        raise
+
+    __slots__ = ("_connection",)
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+
+    def __enter__(self) -> None:
+        self._connection.execute("BEGIN IMMEDIATE")
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        try:
+            if kind is None:
+                self._connection.execute("COMMIT")
+        finally:
+            if self._connection.in_transaction:
+                self._connection.execute("ROLLBACK")
 
 
 @contextmanager

@@ -41,9 +41,11 @@ class Doubt:
 _WAITING = """
 SELECT op.run_id, op.seq, attempt, session.session_id, coalesce(session.name, session.title), op.body,
        op.started_ms, coalesce(verdict.masked, 0)
-FROM op JOIN session ON session.open_run = op.run_id
+FROM operation AS op JOIN session ON session.open_run = op.run_id
 LEFT JOIN entry AS verdict ON verdict.run_id = op.run_id AND verdict.seq = op.seq AND verdict.type = 'verdict'
-WHERE state = 'intent' AND effect = 'once' ORDER BY op.run_id, op.seq
+WHERE effect = 'once' AND NOT EXISTS (SELECT 1 FROM entry AS result
+  WHERE result.run_id = op.run_id AND result.seq = op.seq AND result.type = 'tool_result')
+ORDER BY op.run_id, op.seq
 """
 _RESOLVED = (
     "SELECT body FROM entry WHERE run_id = ? AND seq = ? AND type = 'resolution' ORDER BY entry_id DESC"
@@ -84,14 +86,15 @@ def resolve(
 ) -> None:
     """Enter an answer. The same one twice is one; another one, or one that comes too late, raises `SessionError`."""
     row = connection.execute(
-        "SELECT state, attempt, session_id, open_run, owner, session.epoch "
-        "FROM op JOIN run USING(run_id) LEFT JOIN session USING(session_id) WHERE run_id = ? AND seq = ?",
+        "SELECT EXISTS (SELECT 1 FROM entry WHERE run_id = op.run_id AND seq = op.seq AND type = 'tool_result'), "
+        "attempt, session_id, open_run, owner, session.epoch FROM operation AS op "
+        "JOIN run USING(run_id) LEFT JOIN session USING(session_id) WHERE run_id = ? AND seq = ?",
         (doubt.run_id, doubt.seq),
     ).fetchone()
     if row is None:
         raise SessionError(f"run {doubt.run_id} has no call at {doubt.seq}", "gone")
-    state, attempt, session_id, open_run, held_by, epoch = row
-    if state != "intent" or open_run != doubt.run_id:
+    ended, attempt, session_id, open_run, held_by, epoch = row
+    if ended or open_run != doubt.run_id:
         raise SessionError(f"{doubt.name} has a result already: nothing about it is in doubt")
     if attempt != doubt.attempt:
         raise SessionError(f"{doubt.name} has been started again since: look at it once more", "changed")

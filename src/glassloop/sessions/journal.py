@@ -6,7 +6,7 @@ import asyncio
 import sqlite3
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import TypeVar
@@ -27,14 +27,16 @@ from glassloop.sessions import (
 from glassloop.sessions import owner as owners
 from glassloop.sessions.claiming import Claimed, Terms
 from glassloop.sessions.codec import Encoded
+from glassloop.sessions.inbox import Job
 from glassloop.sessions.owner import Owner
 from glassloop.sessions.records import Step
+from glassloop.sessions.shapes import BLOB_BYTES
 from glassloop.sessions.wire_log import WireLog
-from glassloop.sessions.writer import Job, Task, Writer, WriterClosed, writer_for
+from glassloop.sessions.writer import Task, Writer, WriterClosed, writer_for
 
 T = TypeVar("T")
 
-_AT_ONCE = (User, ToolResult)
+_AT_ONCE = frozenset({User, ToolResult})
 """What must be on disk before anything is done about it: a question that was asked, an effect that was had.
 A reply and its verdicts wait for the intents that follow: losing them costs a model call and nothing else."""
 
@@ -45,17 +47,28 @@ _TRIES = 100
 
 @dataclass(slots=True, eq=False)
 class _Claim:
-    """A session that this journal holds. After the first failed write nothing more is written: no gaps."""
+    """A session that this journal holds, and the last entry of its branch: on disk, and in the transaction that goes
+    on. After the first failed write nothing more is written: no gaps.
+    """
 
     claimed: Claimed
+    head: int | None
     failure: SessionError | None = None
+    _next: int | None = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._next = self.head
 
     def write(self, connection: sqlite3.Connection, steps: Sequence[Step]) -> None:
         if self.failure is not None:
             raise self.failure
-        records.write(connection, self.claimed, steps)
+        self._next = records.write(connection, self.claimed, self._next, steps)
+
+    def undone(self) -> None:
+        self._next = self.head
 
     def ended(self, error: SessionError | None) -> None:
+        self.head = self._next
         self.failure = self.failure or error
 
 
@@ -97,40 +110,43 @@ class SqliteJournal:
         owner = owners.new_claim()
         claiming_it = self._submit(partial(_claim, start=start, owner=owner, terms=self._terms))
         try:
-            claimed = await asyncio.wrap_future(claiming_it)
-            opened = Opened(claimed.run_id) if claimed.blank else await asyncio.to_thread(self._read, claimed)
+            claim = await asyncio.wrap_future(claiming_it)
+            claimed = claim.claimed
+            opened = Opened(claimed.run_id) if claimed.blank else await asyncio.to_thread(self._read, claim)
         except BaseException:
             owners.release(owner)
             claiming_it.add_done_callback(self._give_back)
             raise
-        self._claims[claimed.run_id] = _Claim(claimed)
+        self._claims[claimed.run_id] = claim
         return opened
 
     async def intend(self, run_id: str, intents: Sequence[Intent]) -> None:
         """On disk when it returns: all of them, or none."""
         claim = self._claim(run_id)
-        pairs = list(zip(intents, self._encoded(claim, intents), strict=True))
-        await self._on_disk(claim, partial(records.intend, intents=pairs))
+        encoded = self._encoded(claim, intents)
+        step = partial(records.intend, intents=list(zip(intents, encoded, strict=True)))
+        await self._on_disk(claim, step, light=_light(encoded))
 
     async def commit(self, run_id: str, records: Sequence[Record]) -> None:
         """On disk when it returns if a person's words or a tool's result are among them; otherwise queued."""
         claim = self._claim(run_id)
-        step = self._addition(claim, records)
-        if any(isinstance(one.value, _AT_ONCE) for one in records):
-            await self._on_disk(claim, step)
+        step, light = self._addition(claim, records)
+        if not _AT_ONCE.isdisjoint([type(one.value) for one in records]):
+            await self._on_disk(claim, step, light=light)
         else:
-            self._put(Job(claim, step), urgent=False)
+            self._put(Job(claim, step, light=light), urgent=False)
 
     async def decide(self, run_id: str, records: Sequence[Record]) -> None:
         """On disk when it returns."""
         claim = self._claim(run_id)
-        await self._on_disk(claim, self._addition(claim, records))
+        step, light = self._addition(claim, records)
+        await self._on_disk(claim, step, light=light)
 
     async def finish(self, end: RunEnd) -> None:
         """On disk when it returns; the session is free."""
         try:
             ending = partial(claiming.finish, end=self._without_secrets(end))
-            await self._on_disk(self._claim(end.run_id), ending)
+            await self._on_disk(self._claim(end.run_id), ending, light=False)
         finally:
             if claim := self._claims.pop(end.run_id, None):
                 owners.release(claim.claimed.owner)
@@ -168,10 +184,10 @@ class SqliteJournal:
                 return
         raise SessionError(f"{self.path} was closed again and again while it was written to")
 
-    def _on_disk(self, claim: _Claim, step: Step) -> asyncio.Future[None]:
+    def _on_disk(self, claim: _Claim, step: Step, *, light: bool) -> asyncio.Future[None]:
         """Queue the step. The future is done when it is written; if the waiting is cancelled, it still happens."""
         waiter = asyncio.get_running_loop().create_future()
-        self._put(Job(claim, step, waiter), urgent=True)
+        self._put(Job(claim, step, waiter, light), urgent=True)
         return waiter
 
     def _without_secrets(self, end: RunEnd) -> RunEnd:
@@ -196,31 +212,40 @@ class SqliteJournal:
             claim.failure = error
             raise
 
-    def _addition(self, claim: _Claim, happened: Sequence[Record]) -> Step:
+    def _addition(self, claim: _Claim, happened: Sequence[Record]) -> tuple[Step, bool]:
+        """What adds the records, and whether that is light."""
         encoded = self._encoded(claim, [one.value for one in happened])
-        return partial(records.add, written=list(zip(happened, encoded, strict=True)))
+        return partial(records.add, written=list(zip(happened, encoded, strict=True))), _light(encoded)
 
-    def _read(self, claimed: Claimed) -> Opened:
+    def _read(self, claim: _Claim) -> Opened:
+        run_id = claim.claimed.run_id
         with database.opened(self.path) as connection:
-            (head,) = connection.execute(
-                "SELECT head FROM session WHERE session_id = ?", (claimed.session_id,)
-            ).fetchone()
-            rows = branch.path(connection, head)
-            before = branch.said(connection, [row for row in rows if row.run_id != claimed.run_id])
-            own = branch.read(connection, [row for row in rows if row.run_id == claimed.run_id])
-            intents = branch.open_intents(connection, claimed.run_id)
-        return Opened(claimed.run_id, before, tuple(one.record for one in own), intents)
+            rows = branch.path(connection, claim.head)
+            before = branch.said(connection, [row for row in rows if row.run_id != run_id])
+            own = branch.read(connection, [row for row in rows if row.run_id == run_id])
+            intents = branch.open_intents(connection, run_id)
+        return Opened(run_id, before, tuple(one.record for one in own), intents)
 
-    def _give_back(self, claiming_it: Future[Claimed]) -> None:
+    def _give_back(self, claiming_it: Future[_Claim]) -> None:
         """The opening failed, or nobody waits for it any more: a claim that succeeded is not wanted."""
         if claiming_it.exception() is None:
-            work = partial(claiming.give_back, claimed=claiming_it.result())
+            work = partial(claiming.give_back, claimed=claiming_it.result().claimed)
             self._submit(work)
 
 
-def _claim(connection: sqlite3.Connection, start: RunStart, owner: Owner, terms: Terms) -> Claimed:
+def _light(encoded: Iterable[Encoded]) -> bool:
+    """Whether writing it takes no longer than making it did."""
+    size = 0
+    for one in encoded:
+        size += len(one.body)
+        if one.blobs or size > BLOB_BYTES:
+            return False
+    return True
+
+
+def _claim(connection: sqlite3.Connection, start: RunStart, owner: Owner, terms: Terms) -> _Claim:
     claimed = claiming.claim(connection, start, owner, terms)
     if not claimed.blank:
         approvals.take_answers(connection, claimed)
         masked_calls.close(connection, claimed)
-    return claimed
+    return _Claim(claimed, claiming.head_of(connection, claimed.session_id))

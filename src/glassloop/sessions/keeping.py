@@ -6,20 +6,20 @@ import sqlite3
 from collections.abc import Iterable
 
 from glassloop.core.errors import SessionError
-from glassloop.sessions.claiming import refuse_if_held
+from glassloop.sessions.claiming import HEAD, refuse_if_held
 from glassloop.sessions.listing import SessionInfo, info, sessions
 
 _LONGEST_NAME = 80
 
 # What some other session still tells: forks share their beginning with what they were forked from.
-_UNSHARED = """
+_UNSHARED = f"""
 WITH RECURSIVE kept(id) AS (
-  SELECT head FROM session WHERE head IS NOT NULL AND session_id <> :session
+  SELECT {HEAD} FROM session WHERE session_id <> :session
   UNION SELECT parent_id FROM kept JOIN entry ON entry_id = id WHERE parent_id < id
 )
 SELECT entry_id FROM entry WHERE run_id IN (SELECT run_id FROM run WHERE session_id = :session)
 AND entry_id NOT IN (SELECT id FROM kept)
-"""
+"""  # noqa: S608 - HEAD is ours
 
 
 def rename(connection: sqlite3.Connection, session_id: str, name: str) -> None:

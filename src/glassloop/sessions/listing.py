@@ -8,16 +8,17 @@ from typing import Any, Literal, NamedTuple
 
 from glassloop.core.errors import SessionError
 from glassloop.sessions import owner as owners
+from glassloop.sessions.claiming import HEAD
 
 SessionState = Literal["idle", "running", "interrupted", "waiting", "needs_review"]
 """`running`: a process holds it. `interrupted`: the process that held it is gone. The rest as its run says."""
 
-_COLUMNS = """
-SELECT session.session_id, coalesce(name, ''), title, folder, coalesce(forked_from, ''), head, open_run, owner,
+_COLUMNS = f"""
+SELECT session.session_id, coalesce(name, ''), title, folder, coalesce(forked_from, ''), {HEAD}, open_run, owner,
        created_ms, updated_ms, run.status,
        (SELECT count(*) FROM run WHERE run.session_id = session.session_id)
 FROM session LEFT JOIN run ON run.run_id = session.open_run
-"""
+"""  # noqa: S608 - HEAD is ours
 _LATEST = " ORDER BY updated_ms DESC, session.rowid DESC LIMIT ?"
 _MOST = 1_000_000
 

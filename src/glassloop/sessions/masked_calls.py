@@ -24,10 +24,9 @@ _STARTED = (
 
 # A `once` call that was started is left to whoever resolves what is unknown: nobody repeats it by itself.
 _OPEN = """
-SELECT verdict.seq, verdict.body, op.state, verdict.seconds FROM entry AS verdict
-LEFT JOIN op ON op.run_id = verdict.run_id AND op.seq = verdict.seq
-WHERE verdict.run_id = ? AND verdict.type = 'verdict' AND verdict.masked
-AND (op.state IS NULL OR (op.state = 'intent' AND op.effect <> 'once'))
+SELECT verdict.seq, verdict.body, op.effect IS NOT NULL, verdict.seconds FROM entry AS verdict
+LEFT JOIN operation AS op ON op.run_id = verdict.run_id AND op.seq = verdict.seq
+WHERE verdict.run_id = ? AND verdict.type = 'verdict' AND verdict.masked AND op.effect IS NOT 'once'
 AND NOT EXISTS (SELECT 1 FROM entry AS result
   WHERE result.run_id = verdict.run_id AND result.seq = verdict.seq AND result.type = 'tool_result')
 ORDER BY verdict.seq
@@ -42,9 +41,9 @@ def close(connection: sqlite3.Connection, claimed: Claimed) -> None:
         records.append(connection, claimed, results)
 
 
-def _result(connection: sqlite3.Connection, seq: int, body: str, state: str | None, seconds: float) -> Record:
+def _result(connection: sqlite3.Connection, seq: int, body: str, started: bool, seconds: float) -> Record:
     verdict: Any = codec.decode("verdict", body, blob_reader(connection))
     call = verdict.call
-    if state is None:
+    if not started:
         return Record(seq, ToolResult(call.id, call.name, (Text(_NOT_STARTED),), "refused"), seconds)
     return Record(seq, ToolResult(call.id, call.name, (Text(_STARTED),), "unknown"), seconds)

@@ -31,14 +31,15 @@ class NotPlain(Exception):
     """The value has to be written the thorough way."""
 
 
-def text_of(value: Any) -> str:
-    """The text that `shapes.py` and `json` would make of a value, or the same in another spelling of its floats.
+def text_of(value: Any) -> bytes:
+    """The text, in UTF-8, that `shapes.py` and `json` would make of a value, or the same in another spelling of its
+    floats.
 
     Raises `NotPlain`.
     """
     kind: Any = type(value)
     try:
-        return to_json(_plain_of(kind)(value), inf_nan_mode="strings").decode()
+        return to_json(_plain_of(kind)(value), inf_nan_mode="strings")
     except ValueError as error:  # half of a surrogate pair, or deep nesting
         raise NotPlain from error
 

@@ -8,11 +8,11 @@ import sqlite3
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 
-from glassloop.core.entries import JSON, ToolResult, User
+from glassloop.core.entries import JSON, User
 from glassloop.core.errors import SessionError
 from glassloop.core.journal import Intent, Record
 from glassloop.core.tools import Decision, Verdict
-from glassloop.sessions.claiming import Claimed, head_of, now_ms
+from glassloop.sessions.claiming import Claimed, check_held, head_of, now_ms
 from glassloop.sessions.codec import Encoded, encode
 
 _TITLE = 200
@@ -33,17 +33,17 @@ Step = Callable[[sqlite3.Connection, Claimed, "int | None", int], "int | None"]
 """Writes something, given the last entry of the branch and the time; gives what is the last entry now."""
 
 
-def write(connection: sqlite3.Connection, claimed: Claimed, steps: Iterable[Step]) -> None:
-    """Take steps on the branch of a session that is held, in their order. Raises `SessionError` if it is not."""
+def write(
+    connection: sqlite3.Connection, claimed: Claimed, head: int | None, steps: Iterable[Step]
+) -> int | None:
+    """Take steps on the branch of a session that is held, in their order, after its last entry. Gives what is the
+    last entry now. Raises `SessionError` if the session is not held.
+    """
+    check_held(connection, claimed)
     now = now_ms()
-    head = before = head_of(connection, claimed)
     for step in steps:
         head = step(connection, claimed, head, now)
-    if head != before:
-        connection.execute(
-            "UPDATE session SET head = ?, updated_ms = ? WHERE session_id = ?",
-            (head, now, claimed.session_id),
-        )
+    return head
 
 
 def append(
@@ -52,7 +52,8 @@ def append(
     """Add records and nothing else."""
     known = tuple(secrets)
     written = [(one, encode(one.value, known)) for one in happened]
-    write(connection, claimed, [partial(add, written=written)])
+    head = head_of(connection, claimed.session_id)
+    write(connection, claimed, head, [partial(add, written=written)])
 
 
 def add(
@@ -76,8 +77,6 @@ def add(
                 f"run {claimed.run_id} has a {encoded.tag} at {record.seq} already: two cannot stand there"
             )
         match record.value:
-            case ToolResult() as result:
-                _end_operation(connection, claimed.run_id, record.seq, result, now)
             case Verdict(outcome="ask") as verdict:
                 _ask(connection, claimed.run_id, record.seq, verdict, encoded)
             case Decision() as decision:
@@ -134,10 +133,11 @@ def intend(
         if encoded.blobs:
             keep_blobs(connection, claimed.run_id, encoded.blobs)
         begun = connection.execute(
-            "INSERT INTO op(run_id, seq, name, body, key, effect, state, epoch, started_ms) "
-            "VALUES (?, ?, ?, ?, ?, ?, 'intent', ?, ?) "
+            "INSERT INTO operation(run_id, seq, name, body, key, effect, epoch, started_ms) "
+            "VALUES (?, ?, ?, ?, ?, ?, ?, ?) "
             "ON CONFLICT(run_id, seq) DO UPDATE SET attempt = attempt + 1, epoch = excluded.epoch, "
-            "started_ms = excluded.started_ms WHERE state = 'intent'",
+            "started_ms = excluded.started_ms WHERE NOT EXISTS (SELECT 1 FROM entry "
+            "WHERE entry.run_id = excluded.run_id AND entry.seq = excluded.seq AND type = 'tool_result')",
             (
                 claimed.run_id,
                 intent.seq,
@@ -155,15 +155,6 @@ def intend(
                 "it must not run again"
             )
     return head
-
-
-def _end_operation(
-    connection: sqlite3.Connection, run_id: str, seq: int, result: ToolResult, now: int
-) -> None:
-    connection.execute(
-        "UPDATE op SET state = ?, ended_ms = ? WHERE run_id = ? AND seq = ? AND state = 'intent'",
-        (result.state, now, run_id, seq),
-    )
 
 
 def arguments_hash(arguments: Mapping[str, JSON]) -> str:

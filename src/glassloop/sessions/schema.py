@@ -16,7 +16,7 @@ _FIRST: Sequence[str] = (
     # schema_version: which of the steps below have been done. indexed_to: the last entry that search knows.
     # home: which file this is, so that a copy is noticed.
     "CREATE TABLE meta(k TEXT PRIMARY KEY, v TEXT NOT NULL) STRICT",
-    # `head` is the last entry of the branch that goes on; `open_run` the run that has not ended.
+    # `open_run` is the run that has not ended, `head` the last entry of the branch when none is open (`claiming.HEAD`).
     # `owner` holds the session, and `epoch` rises with each claim: a write with an older one is refused.
     """
     CREATE TABLE session(
@@ -113,11 +113,25 @@ _FOURTH: Sequence[str] = (
     "ALTER TABLE exchange ADD COLUMN agent TEXT",
 )
 
-MIGRATIONS: Sequence[Sequence[str]] = (_FIRST, _SECOND, _THIRD, _FOURTH)
+_FIFTH: Sequence[str] = (
+    # Whether a call has ended is told by its result alone: one row less to write for each.
+    """
+    CREATE TABLE operation(
+      run_id TEXT NOT NULL REFERENCES run ON DELETE CASCADE, seq INTEGER NOT NULL,
+      name TEXT NOT NULL, body TEXT NOT NULL, key TEXT NOT NULL,
+      effect TEXT NOT NULL CHECK(effect IN('read', 'idempotent', 'once')),
+      attempt INTEGER NOT NULL DEFAULT 1, epoch INTEGER NOT NULL, started_ms INTEGER NOT NULL,
+      PRIMARY KEY(run_id, seq)) STRICT, WITHOUT ROWID
+    """,
+    "INSERT INTO operation SELECT run_id, seq, name, body, key, effect, attempt, epoch, started_ms FROM op",
+    "DROP TABLE op",
+)
+
+MIGRATIONS: Sequence[Sequence[str]] = (_FIRST, _SECOND, _THIRD, _FOURTH, _FIFTH)
 """Step n leads from version n to n + 1. Released steps never change; what is new is a further step.
 
-A step may add tables and columns. It renames nothing: how SQLite rewrites a renamed table's statement depends
-on SQLite's version, and files are compared with what these statements make.
+A step may add tables and columns, and drop tables. It renames nothing: how SQLite rewrites a renamed table's statement
+depends on SQLite's version, and files are compared with what these statements make.
 """
 
 VERSION = len(MIGRATIONS)

@@ -1,12 +1,12 @@
-"""The one thread that writes to a file: what is queued at a moment goes to disk in one transaction, in its order."""
+"""The one writer of a file: what is queued at a moment goes to disk in one transaction, in its order."""
 
 from __future__ import annotations
 
 import asyncio
 import os
-import queue
 import sqlite3
 import threading
+import time
 import weakref
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
@@ -14,19 +14,23 @@ from contextlib import suppress
 from itertools import groupby
 from operator import attrgetter
 from pathlib import Path
-from typing import Any, Generic, NamedTuple, Protocol, TypeVar
+from typing import Any, Generic, TypeVar
 
 from glassloop.core.errors import SessionError
-from glassloop.sessions.database import BUSY_SECONDS, connect, explain, transaction
+from glassloop.sessions.database import BUSY_SECONDS, connect, explain, transaction, wait_for_others
+from glassloop.sessions.inbox import Inbox, Job
 
 T = TypeVar("T")
 
-LINGER_SECONDS = 0.02
-"""How long a write that nobody waits for stays queued at least, so that it shares the transaction of the next one.
-It is never more than twice that."""
+QUICK_SECONDS = 0.002
+"""A commit that takes less is done by the event loop that waits for it, if nobody else writes: handing it over and
+back takes a third of a millisecond."""
 
-_LOOKS = 10
-"""How often the thread looks in vain for such a write before it sleeps until it is woken."""
+_REMEMBERED = 0.75
+"""What is left of a slow commit's time after each later one: after one of 10 ms, nine go to the thread."""
+
+_UNKNOWN = 2 * QUICK_SECONDS
+"""What a commit is taken to take before there was one: the first three go to the thread."""
 
 _STOP_SECONDS = BUSY_SECONDS + 10
 """How long the end of the thread is waited for: longer than a write waits for another process."""
@@ -34,27 +38,6 @@ _STOP_SECONDS = BUSY_SECONDS + 10
 
 class WriterClosed(Exception):
     """Nobody would do the work: get another writer."""
-
-
-class Work(Protocol):
-    """What is done in the thread. Only one that is the same takes its steps in one go."""
-
-    def write(self, connection: sqlite3.Connection, steps: Sequence[Any]) -> None:
-        """Take the steps that were queued one after the other, inside a transaction. Raises `SessionError`.
-
-        It may be called twice for a step: a transaction that fails for one is tried anew for each alone.
-        """
-
-    def ended(self, error: SessionError | None) -> None:
-        """A step is on disk, or it failed and never will be. Called before the next step is taken."""
-
-
-class Job(NamedTuple):
-    """One step of some work, and who waits for it."""
-
-    work: Work
-    step: Any = None
-    waiter: asyncio.Future[None] | None = None
 
 
 class Task(Generic[T]):
@@ -69,6 +52,9 @@ class Task(Generic[T]):
     def write(self, connection: sqlite3.Connection, steps: Sequence[Any]) -> None:
         self._result = self._act(connection)
 
+    def undone(self) -> None:
+        pass
+
     def ended(self, error: SessionError | None) -> None:
         if error is None:
             self.future.set_result(self._result)
@@ -76,68 +62,73 @@ class Task(Generic[T]):
             self.future.set_exception(error)
 
 
-class _Inbox:
-    """Jobs on their way to the thread. To wake a thread costs more than a row, so what nobody waits for goes along
-    with what is waited for, or when it has lingered: also where the event loop is stuck, or has ended.
-    """
+Outcome = tuple[list[Job], "SessionError | None"]
+"""Jobs that shared a transaction, and why it failed."""
 
-    def __init__(self) -> None:
-        self.closed = False
-        self._ready: queue.SimpleQueue[list[Job] | None] = queue.SimpleQueue()
-        self._patient: list[Job] = []
-        self._seen = False  # whether the thread has seen the first of them already
-        self._looks = 0
-        self._asleep = False
-        # The garbage collector may close it in the middle of anything that its holder does.
-        self._lock = threading.RLock()
 
-    def put(self, job: Job, *, urgent: bool) -> bool:
-        """False if it is closed: nobody would do it."""
-        with self._lock:
-            if self.closed:
-                return False
-            self._patient.append(job)
-            asleep, self._asleep = self._asleep, False  # before it is woken: it may look at once
-            if urgent:
-                self._ready.put(self._take_patient())
-            elif asleep:
-                self._ready.put([])  # from now on the thread looks again
+class _File:
+    """The connection that writes. One thread at a time uses it; the inbox sees to that."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._connection: sqlite3.Connection | None = None
+        self._patient = True
+        self._seconds = _UNKNOWN  # what a commit takes
+
+    def write(self, batch: list[Job]) -> list[Outcome]:
+        """Do the jobs in one transaction, or, where that fails, each in its own."""
+        try:
+            self._commit(batch, patient=True)
+        except Exception as error:
+            failure = explain(self.path, error)
+            locked = isinstance(error, sqlite3.Error) and failure.kind == "in_use"
+            if isinstance(error, sqlite3.OperationalError):
+                self.close()  # after an I/O error nothing that it remembers can be trusted
+            if len(batch) > 1 and not locked:  # a lock would be waited for with each of them again
+                return [outcome for job in batch for outcome in self.write([job])]
+            if failure is not error:
+                failure.__cause__ = error
+            return _ended(batch, failure)
+        return _ended(batch, None)
+
+    @property
+    def quick(self) -> bool:
+        """Whether an event loop may write, going by the last commits."""
+        return self._connection is not None and self._seconds < QUICK_SECONDS
+
+    def write_at_once(self, batch: list[Job]) -> bool:
+        """The same in the event loop of all that is waited for. False if it failed, or another process is writing."""
+        try:
+            self._commit(batch, patient=False)
+        except Exception:  # the thread will meet it again, and tell
+            self._seconds = _UNKNOWN
+            return False
+        _ended(batch, None)
+        _wake([job.waiter for job in batch if job.waiter], None)
         return True
 
     def close(self) -> None:
-        with self._lock:
-            self.closed = True
-            self._ready.put(self._take_patient())
-            self._ready.put(None)
+        if self._connection is not None:
+            with suppress(sqlite3.Error):
+                self._connection.close()
+            self._connection = None
 
-    def next_batch(self) -> tuple[list[Job], bool]:
-        """All that is waited for, or has lingered; maybe nothing. False at the end: there is no more."""
-        batch: list[Job] = []
+    def _commit(self, batch: list[Job], *, patient: bool) -> None:
+        if self._connection is None:
+            self._connection, self._patient = connect(self.path), True
+        if patient is not self._patient:
+            wait_for_others(self._connection, BUSY_SECONDS if patient else 0)
+            self._patient = patient
+        began = time.perf_counter()
         try:
-            patience = None if self._asleep else LINGER_SECONDS
-            while (jobs := self._ready.get(block=not batch, timeout=patience)) is not None:
-                batch += jobs
-                patience = LINGER_SECONDS
-        except queue.Empty:
-            return batch or self._lingered(), True
-        return batch, False
-
-    def _lingered(self) -> list[Job]:
-        """What was there when the thread looked the last time. Where there is nothing again and again, it may sleep."""
-        with self._lock:
-            if self._seen:
-                return self._take_patient()
-            self._seen = bool(self._patient)
-            self._looks = 0 if self._seen else self._looks + 1
-            self._asleep = self._looks > _LOOKS
-        return []
-
-    def _take_patient(self) -> list[Job]:
-        with self._lock:
-            fresh: list[Job] = []
-            taken, self._patient = self._patient, fresh
-            self._seen, self._looks = False, 0
-        return taken
+            with transaction(self._connection):
+                for work, jobs in groupby(batch, attrgetter("work")):
+                    work.write(self._connection, [job.step for job in jobs])
+        except BaseException:
+            for job in batch:
+                job.work.undone()
+            raise
+        self._seconds = max(time.perf_counter() - began, _REMEMBERED * self._seconds)
 
 
 class Writer:
@@ -147,10 +138,11 @@ class Writer:
         """`before`: one that was closed; what it was given is on disk before anything that this one is given."""
         self.path = path
         self._pid = os.getpid()
-        self._inbox = _Inbox()
+        self._inbox = Inbox()
+        self._file = _File(path)
         self._thread: threading.Thread = threading.Thread(
             target=_work,
-            args=(path, self._inbox, before._thread if before else None),
+            args=(self._file, self._inbox, before._thread if before else None),
             name=f"glassloop {path.name}",
             daemon=True,
         )
@@ -158,8 +150,14 @@ class Writer:
         self._stop = weakref.finalize(self, _stop, self._inbox, self._thread, self._pid)
 
     def put(self, job: Job, *, urgent: bool) -> None:
-        """Queue a job. `urgent`: somebody waits for it. Raises `WriterClosed` where it is, or was copied by a fork."""
-        if self._pid != os.getpid() or not self._inbox.put(job, urgent=urgent):
+        """Queue a job, or do it. `urgent`: somebody waits for it. Raises `WriterClosed` where it is, or was copied by
+        a fork.
+        """
+        if self._pid != os.getpid():
+            raise WriterClosed
+        if urgent and self._file.quick and self._inbox.lend(job, self._file.write_at_once):
+            return
+        if not self._inbox.put(job, urgent=urgent):
             raise WriterClosed
 
     @property
@@ -186,7 +184,7 @@ def writer_for(path: Path) -> Writer:
         return writer
 
 
-def _stop(inbox: _Inbox, thread: threading.Thread, pid: int) -> None:
+def _stop(inbox: Inbox, thread: threading.Thread, pid: int) -> None:
     if pid != os.getpid():
         return  # copied by a fork, where no thread came along and a lock may be held for ever
     inbox.close()
@@ -194,58 +192,35 @@ def _stop(inbox: _Inbox, thread: threading.Thread, pid: int) -> None:
         thread.join(_STOP_SECONDS)
 
 
-def _work(path: Path, inbox: _Inbox, before: threading.Thread | None) -> None:
+def _work(file: _File, inbox: Inbox, before: threading.Thread | None) -> None:
     if before is not None:
         before.join()
-    connection: sqlite3.Connection | None = None
     going_on = True
     while going_on:
         batch, going_on = inbox.next_batch()
-        if not batch:
-            continue
-        try:
-            if connection is None:
-                connection = connect(path)
-        except Exception as error:
-            _tell(batch, explain(path, error))
-            continue
-        if not _write(path, connection, batch):
-            _close(connection)  # after an I/O error nothing that it remembers can be trusted
-            connection = None
-    if connection is not None:
-        _close(connection)
+        if batch:
+            outcomes = file.write(batch)
+            inbox.done()  # before anybody is woken, who may write the next himself
+            _tell(outcomes)
+    file.close()
 
 
-def _write(path: Path, connection: sqlite3.Connection, batch: list[Job]) -> bool:
-    """False if the connection should not be used again."""
-    try:
-        with transaction(connection):
-            for work, jobs in groupby(batch, attrgetter("work")):
-                work.write(connection, [job.step for job in jobs])
-    except Exception as error:
-        failure = explain(path, error)
-        locked = isinstance(error, sqlite3.Error) and failure.kind == "in_use"
-        if len(batch) > 1 and not locked:  # a lock would be waited for with each of them again
-            outcomes = [_write(path, connection, [job]) for job in batch]
-            return all(outcomes)
-        if failure is not error:
-            failure.__cause__ = error
-        _tell(batch, failure)
-        return not isinstance(error, sqlite3.OperationalError)
-    _tell(batch, None)
-    return True
+def _ended(batch: list[Job], error: SessionError | None) -> list[Outcome]:
+    for job in batch:
+        job.work.ended(error)
+    return [(batch, error)]
 
 
-def _tell(batch: list[Job], error: SessionError | None) -> None:
-    """Each event loop is woken once, however many wait in it: that is what costs most of a round."""
-    waiting: dict[asyncio.AbstractEventLoop, list[asyncio.Future[None]]] = {}
-    for work, _, waiter in batch:
-        work.ended(error)
-        if waiter is not None:
-            waiting.setdefault(waiter.get_loop(), []).append(waiter)
-    for loop, waiters in waiting.items():
-        with suppress(RuntimeError):  # the loop was closed: nobody waits any more
-            loop.call_soon_threadsafe(_wake, waiters, error)
+def _tell(outcomes: list[Outcome]) -> None:
+    """Each event loop is woken once for a batch, however many wait in it: that is what costs most of a round."""
+    for batch, error in outcomes:
+        waiting: dict[asyncio.AbstractEventLoop, list[asyncio.Future[None]]] = {}
+        for job in batch:
+            if job.waiter is not None:
+                waiting.setdefault(job.waiter.get_loop(), []).append(job.waiter)
+        for loop, waiters in waiting.items():
+            with suppress(RuntimeError):  # the loop was closed: nobody waits any more
+                loop.call_soon_threadsafe(_wake, waiters, error)
 
 
 def _wake(waiters: list[asyncio.Future[None]], error: SessionError | None) -> None:
@@ -256,8 +231,3 @@ def _wake(waiters: list[asyncio.Future[None]], error: SessionError | None) -> No
             waiter.set_result(None)
         else:
             waiter.set_exception(error)
-
-
-def _close(connection: sqlite3.Connection) -> None:
-    with suppress(sqlite3.Error):
-        connection.close()
