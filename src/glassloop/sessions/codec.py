@@ -15,7 +15,7 @@ from glassloop.core.errors import SessionError
 from glassloop.core.journal import Intent, Journaled
 from glassloop.core.secrets import mask, may_hold_a_secret
 from glassloop.sessions.plain import NotPlain, text_of
-from glassloop.sessions.shapes import BLOB_BYTES, RECORDS, TAGS, WHOLE, Sink, Unfit, as_it_is, shape_of
+from glassloop.sessions.shapes import BLOB_BYTES, RECORDS, WHOLE, Sink, Unfit, as_it_is, shape_of
 
 
 class Encoded(NamedTuple):
@@ -27,6 +27,9 @@ class Encoded(NamedTuple):
     masked: bool
 
 
+_TAGS = {kind: tag for tag, kind in WHOLE.items()}
+
+
 # ── the two directions ───────────────────────────────────────────────────────────────────────────────
 
 
@@ -35,8 +38,8 @@ def encode(value: Journaled | Intent, secrets: Iterable[str] = (), *, aside: boo
 
     Lone surrogates become U+FFFD; in free JSON, NaN becomes "NaN". Raises `SessionError` for what no JSON can hold.
     """
-    tag = TAGS.get(type(value), "")
-    if tag not in WHOLE:
+    tag = _TAGS.get(type(value))
+    if tag is None:
         raise SessionError(f"a journal cannot hold a {type(value).__name__}: it keeps {', '.join(RECORDS)}")
     known = tuple(secrets)
     try:
