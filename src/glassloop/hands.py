@@ -41,13 +41,14 @@ class Waits:
     """Surrounds what may be interrupted, one wait at a time: for a model, a tool or a person."""
 
     cancelled: bool = False
-    _task: asyncio.Task[object] | None = None
+    _task: asyncio.Task[object] | None = None  # always the same: that of the run
+    _waiting: bool = False
 
     def cancel(self) -> None:
         """Interrupt the wait that is going on, or else the next one."""
         if not self.cancelled:
             self.cancelled = True
-            if self._task is not None:
+            if self._task is not None and self._waiting:
                 self._task.cancel()
 
     async def bound(self, wait: Awaitable[T]) -> T:
@@ -57,11 +58,12 @@ class Waits:
             if isinstance(wait, Coroutine):
                 wait.close()
             raise asyncio.CancelledError
-        self._task = asyncio.current_task()
+        self._task = self._task or asyncio.current_task()
+        self._waiting = True
         try:
             given = await wait
         finally:
-            self._task = None
+            self._waiting = False
         if self.cancelled:
             await asyncio.sleep(0)  # told from within: it is felt here, and not by what is written down next
         return given
@@ -107,7 +109,7 @@ class Hands:
     def intent(self, one: Operation, attempt: int) -> Intent:
         """What is written down before the call starts for the `attempt`th time."""
         arguments = _verdict(one).arguments
-        return Intent(one.seq, one.call, arguments, effect_of(one), _key(self.run_id, one.seq), attempt)
+        return Intent(one.seq, one.call, arguments, effect_of(one), key_of(self.run_id, one.seq), attempt)
 
     def _batches(self, operations: Sequence[Operation]) -> list[list[Operation]]:
         if len(operations) > 1 and any(self.tools.is_sequential(one.call.name) for one in operations):
@@ -146,15 +148,20 @@ class Hands:
             run_id=self.run_id,
             seq=one.seq,
             call_id=one.call.id,
-            key=_key(self.run_id, one.seq),
+            key=key_of(self.run_id, one.seq),
             agent=self.agent,
             progress=lambda text: self.emit(ToolProgress(one.seq, text)),
         )
 
 
-@lru_cache(maxsize=256)  # it is asked for twice: for the intent, and for the call itself
-def _key(run_id: str, seq: int) -> str:
-    return hashlib.sha256(f"{run_id}\x1f{seq}".encode()).hexdigest()
+def key_of(run_id: str, seq: int) -> str:
+    """The call's idempotency key: the same whenever it is started, and no other call's."""
+    return f"{_digest(run_id)}{seq:016x}"
+
+
+@lru_cache(maxsize=256)
+def _digest(run_id: str) -> str:
+    return hashlib.sha256(run_id.encode()).hexdigest()[:48]
 
 
 @dataclass(slots=True)

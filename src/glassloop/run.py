@@ -73,9 +73,9 @@ _BROKE = "Not run to its end: the run broke off."
 _LEFT = "Not run: the user said something else before this call was allowed to start."
 
 
-def _now() -> float:
-    """The event loop's clock: seconds that a simulation may choose."""
-    return asyncio.get_running_loop().time()
+def _clock() -> Callable[[], float]:
+    """The event loop's: seconds that a simulation may choose."""
+    return asyncio.get_running_loop().time
 
 
 @dataclass(slots=True)
@@ -100,7 +100,8 @@ class Driver:
     finish: Finish | None = None
     error: GlassloopError | None = None
     rounds: int = 0
-    _began: float = field(default_factory=_now)
+    _now: Callable[[], float] = field(default_factory=_clock)
+    _began: float = field(init=False)
     _waited: float = 0.0
     _open: dict[int, ToolCall] = field(default_factory=dict)
     _doubts: Doubts = field(init=False)
@@ -117,7 +118,7 @@ class Driver:
         self._doubts = Doubts.of(self.opened)
         self._listener = Listener(self.model, self.recorder, self.emit, self._mended)
         self._listener.knows(self.controller.entries)
-        self._began -= max((record.seconds for record in self.opened.records), default=0.0)
+        self._began = self._now() - max((record.seconds for record in self.opened.records), default=0.0)
         for record in self.opened.records:
             match record.value:
                 case Reply(mends=mends, tool_calls=tool_calls):
@@ -242,7 +243,7 @@ class Driver:
             self.controller.feed(record)
 
     def _record(self, seq: int, value: Journaled, cost: float | None = None) -> Record:
-        return Record(seq, value, _now() - self._began - self._waited, cost)
+        return Record(seq, value, self._now() - self._began - self._waited, cost)
 
     # ── the model ────────────────────────────────────────────────────────
 
@@ -319,11 +320,11 @@ class Driver:
             return Decision(
                 verdict.call.id, False, "this tool needs a person's approval, and nobody can be asked here"
             )
-        asked = _now()
+        asked = self._now()
         answer: object = self.approve(verdict)
         if isinstance(answer, Awaitable):
             answer = await self.waits.bound(answer)
-        self._waited += _now() - asked
+        self._waited += self._now() - asked
         return decision_of(verdict, answer)
 
     async def _call_tools(self, step: CallTools) -> bool:
@@ -348,9 +349,9 @@ class Driver:
         """Find out about each call in doubt, and write it down before acting on it. False: nobody can say of one."""
         sure = True
         for one in self._doubts.open([one for one in operations if one.result is None]):
-            asked = _now()
+            asked = self._now()
             resolution = await self._doubts.look_into(one, hands, self.review)
-            self._waited += _now() - asked
+            self._waited += self._now() - asked
             self.emit(Reviewed(one.seq, resolution))
             if resolution is None:
                 sure = False

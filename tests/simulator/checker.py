@@ -9,6 +9,7 @@ from tests.simulator.world import name_of
 from glassloop.core.entries import Reply, ToolResult, User
 from glassloop.core.journal import entries_of
 from glassloop.core.resolving import Resolution
+from glassloop.hands import key_of
 
 
 def check(world, stop_reason):
@@ -39,7 +40,7 @@ def _i2_nothing_again(outside):
     for place, _, what in outside.of("acknowledged"):
         for run, seq, kind in what:
             if kind == "ToolResult":
-                ended.setdefault(_key(run, seq), place)
+                ended.setdefault(key_of(run, seq), place)
     for place, process, effect, key, taken_over in outside.of("started"):
         late = key in ended and place > ended[key]
         assert not late or taken_over, f"I2: {process} started {effect} {key[:8]} again"
@@ -70,7 +71,7 @@ def _i4_journal_is_true(world, outside, intents):
         }
         for one in records:
             if isinstance(one.value, ToolResult):
-                said[_key(run, one.seq)] = (one.value, resolved.get(one.seq))
+                said[key_of(run, one.seq)] = (one.value, resolved.get(one.seq))
     for key, intent in intents.items():
         if key not in outside.applied:
             value, _ = said.get(key, (None, None))
@@ -113,12 +114,6 @@ def _told(entry):
     if isinstance(entry, ToolResult):
         return entry.text if entry.state == "ok" else entry.state
     return re.sub(r", said for.*", "", entry.text)
-
-
-def _key(run, seq):
-    import hashlib
-
-    return hashlib.sha256(f"{run}\x1f{seq}".encode()).hexdigest()
 
 
 def _is_read(outside, key):

@@ -7,42 +7,68 @@ from dataclasses import dataclass, field
 
 from glassloop.core.entries import ToolCall, ToolResult
 
-Fingerprint = tuple[str, str, str, str]
-
-
-def fingerprint(call: ToolCall, result: ToolResult) -> Fingerprint:
-    """Name, canonical arguments and result. For a call that never could run, its problem stands for its arguments."""
-    arguments = call.problem if call.problem else canonical(call)
-    return call.name, arguments, result.state, result.text
-
-
-def canonical(call: ToolCall) -> str:
-    """The arguments as one text, whatever the order of keys and the spacing in which they came."""
-    if call.arguments is None:
-        return call.text
-    return _canonical(call.arguments)
-
-
 _canonical = json.JSONEncoder(sort_keys=True, ensure_ascii=False, separators=(",", ":"), default=str).encode
+
+
+def same_call(one: ToolCall, other: ToolCall) -> bool:
+    """Whether two calls of a tool ask for the same: whatever the order of keys and the spacing in which they came.
+
+    Of calls that never could run, the problem stands for the arguments.
+    """
+    if one.problem or other.problem or one.arguments is None or other.arguments is None:
+        return one.problem == other.problem and (bool(one.problem) or one.text == other.text)
+    if one.arguments != other.arguments:
+        return False
+    # Python takes 1 for true and for 1.0.
+    return one.text == other.text or _canonical(one.arguments) == _canonical(other.arguments)
+
+
+def _outline(call: ToolCall) -> int:
+    """A number that calls which ask for the same have in common, and few others."""
+    if not call.arguments:
+        return 0
+    try:
+        return hash(frozenset(call.arguments.items()))
+    except TypeError:  # a list or an object is among them
+        return len(call.arguments)
+
+
+@dataclass(slots=True)
+class _Kind:
+    """All calls that ask for the same with the same outcome: the first of them, and how often it came of late."""
+
+    first: ToolCall
+    count: int = 0
 
 
 @dataclass(slots=True)
 class Repeats:
-    """Counts each fingerprint since anything new happened. A round that brings one new fingerprint starts afresh."""
+    """Counts each call with its result since anything new happened. A round that brings a new one starts afresh."""
 
-    counts: dict[Fingerprint, int] = field(default_factory=dict)
-    seen: dict[Fingerprint, None] = field(default_factory=dict)  # a third of a set's size
+    kinds: dict[tuple[str, int, str, str], list[_Kind]] = field(default_factory=dict)
+    counted: list[_Kind] = field(default_factory=list)
 
     def add(self, turn: list[tuple[ToolCall, ToolResult]]) -> tuple[int, str]:
         """Take in a finished turn; give the highest count in it and the name of that call's tool."""
-        prints = [fingerprint(call, result) for call, result in turn]
-        new = [one for one in prints if one not in self.seen]
-        if new:
-            self.counts.clear()
-            self.seen.update(dict.fromkeys(new))
+        found = [self._kind(call, result) for call, result in turn]
+        if any(new for _, new in found):
+            for kind in self.counted:
+                kind.count = 0
+            self.counted.clear()
         highest, name = 0, ""
-        for one, (call, _) in zip(prints, turn, strict=True):
-            self.counts[one] = self.counts.get(one, 0) + 1
-            if self.counts[one] > highest:
-                highest, name = self.counts[one], call.name
+        for kind, _ in found:
+            if not kind.count:
+                self.counted.append(kind)
+            kind.count += 1
+            if kind.count > highest:
+                highest, name = kind.count, kind.first.name
         return highest, name
+
+    def _kind(self, call: ToolCall, result: ToolResult) -> tuple[_Kind, bool]:
+        """The call's kind, and whether it is new."""
+        alike = self.kinds.setdefault((call.name, _outline(call), result.state, result.text), [])
+        for kind in alike:
+            if same_call(kind.first, call):
+                return kind, False
+        alike.append(kind := _Kind(call))
+        return kind, True
