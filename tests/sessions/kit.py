@@ -9,9 +9,10 @@ from pathlib import Path
 from glassloop.core.entries import Reply, Text, ToolCall, ToolResult, Usage, User
 from glassloop.core.journal import Intent, Record, RunEnd, RunStart
 from glassloop.core.tools import Verdict
+from glassloop.sessions.inbox import Job
 from glassloop.sessions.journal import SqliteJournal
 from glassloop.sessions.store import Store
-from glassloop.sessions.writer import Job, Task
+from glassloop.sessions.writer import Task
 
 ROOT = Path(__file__).parents[2]
 

@@ -12,6 +12,7 @@ from tests.sessions import kit
 from glassloop.core.entries import ToolResult
 from glassloop.core.errors import SessionError
 from glassloop.core.journal import Record, RunEnd
+from glassloop.core.tools import Verdict
 from glassloop.sessions.database import connect
 from glassloop.sessions.journal import SqliteJournal
 from glassloop.sessions.store import Store
@@ -154,3 +155,139 @@ def test_a_lock_that_is_held_too_long_is_waited_for_once(tmp_path):
     assert len(tried) == 1
     assert kit.submit(writer, lambda connection: 1, urgent=True).result(10) == 1
     writer.close()
+
+
+# ── who writes ───────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.fixture
+def quick(monkeypatch):
+    """Every disk is quick enough for an event loop to write, also this machine's on a bad day."""
+    monkeypatch.setattr("glassloop.sessions.writer.QUICK_SECONDS", 1e9)
+
+
+def watched(journal, seen):
+    """Note the thread of each COMMIT from now on."""
+
+    def note(statement):
+        if statement == "COMMIT":
+            seen.append(threading.current_thread())
+
+    journal._submit(lambda connection: connection.set_trace_callback(note)).result(10)
+
+
+async def rounds(journal, run, first, last, text="sunny"):
+    for number in range(first, last):
+        made = kit.call(number)
+        await journal.commit(run, [Record(3 * number, kit.calling(made))])
+        await journal.commit(run, [Record(3 * number + 1, Verdict(made, "ready", made.arguments))])
+        await journal.intend(run, [kit.intent(3 * number + 1, made)])
+        await journal.commit(run, [Record(3 * number + 1, kit.result(made, text))])
+
+
+def test_a_run_that_is_alone_is_written_by_its_own_event_loop(tmp_path, quick):
+    journal, seen = SqliteJournal(tmp_path / "s.db"), []
+
+    async def work():
+        await journal.open(kit.start())
+        watched(journal, seen)
+        await rounds(journal, "run1", 1, 6)
+
+    asyncio.run(work())
+    journal.close()
+    # The first COMMIT is that of the watching itself, the second comes after work of somebody else.
+    assert [thread is threading.main_thread() for thread in seen] == [False, False] + 9 * [True]
+    assert len(Store(journal.path).entries("session1")) == 10
+
+
+def test_runs_that_take_turns_share_the_thread(tmp_path, quick):
+    journal, seen = SqliteJournal(tmp_path / "s.db"), []
+
+    async def work():
+        for name in ("a", "b"):
+            await journal.open(kit.start(name, name))
+        watched(journal, seen)
+        for number in range(5):
+            for name in ("a", "b"):
+                await journal.commit(name, [Record(number + 1, kit.result(kit.call(number), "ok"))])
+
+    asyncio.run(work())
+    assert not any(thread is threading.main_thread() for thread in seen)
+    assert len(seen) > 2
+
+
+def test_what_is_large_is_left_to_the_thread(tmp_path, quick):
+    journal, seen = SqliteJournal(tmp_path / "s.db"), []
+
+    async def work():
+        await journal.open(kit.start())
+        await rounds(journal, "run1", 1, 2)
+        watched(journal, seen)
+        await rounds(journal, "run1", 2, 3)
+        for number, text in enumerate(["x" * 100_000, "small"]):
+            await journal.commit("run1", [Record(20 + number, kit.result(kit.call(number + 9), text))])
+
+    asyncio.run(work())
+    assert [thread is threading.main_thread() for thread in seen] == [False, False, True, False, True]
+
+
+def test_an_event_loop_never_waits_for_another_process_that_writes(tmp_path, quick):
+    """The lock is let go by the event loop itself: were it to wait for it, it would wait until it gives up."""
+    path = tmp_path / "s.db"
+    journal = SqliteJournal(path)
+
+    async def work():
+        await journal.open(kit.start())
+        await rounds(journal, "run1", 1, 3)
+        other = sqlite3.connect(path, isolation_level=None)
+        for number in range(3, 8):
+            other.execute("BEGIN IMMEDIATE")
+            asyncio.get_running_loop().call_later(0.05, other.execute, "ROLLBACK")
+            await rounds(journal, "run1", number, number + 1, f"text {number}")
+        other.close()
+
+    asyncio.run(work())
+    journal.close()
+    texts = [one.text for one in Store(path).entries("session1") if isinstance(one, ToolResult)]
+    assert texts == ["sunny", "sunny", *(f"text {number}" for number in range(3, 8))]
+
+
+def test_what_cannot_be_written_ends_a_run_that_writes_by_itself_too(tmp_path, quick):
+    journal = SqliteJournal(tmp_path / "s.db")
+
+    async def work():
+        await journal.open(kit.start())
+        await rounds(journal, "run1", 1, 3)
+        await journal.commit("run1", [Record(9, kit.answer("first"))])
+        await journal.commit("run1", [Record(9, kit.answer("again"))])
+        for _ in range(2):
+            with pytest.raises(SessionError, match="two cannot stand there"):
+                await journal.commit("run1", [Record(10, kit.result(kit.call(10), "never"))])
+
+    asyncio.run(work())
+    journal.close()
+    assert [one.text for one in Store(journal.path).entries("session1")][-1] == "first"
+
+
+def test_what_was_rolled_back_is_no_parent_of_what_follows(tmp_path, quick):
+    """Another's step fails in the same transaction: ours is written again, after what really stands."""
+    journal = SqliteJournal(tmp_path / "s.db")
+
+    def fails(connection):
+        raise SessionError("no")
+
+    async def work():
+        await journal.open(kit.start())
+        await rounds(journal, "run1", 1, 3)
+        with journal._writer._inbox._lock:
+            await journal.commit("run1", [Record(9, kit.answer("said"))])
+            journal._submit(fails, urgent=False)
+            waiting = asyncio.ensure_future(
+                journal.commit("run1", [Record(10, kit.result(kit.call(10), "done"))])
+            )
+            await asyncio.sleep(0)
+        await waiting
+
+    asyncio.run(work())
+    journal.close()
+    assert [one.text for one in Store(journal.path).entries("session1")][-2:] == ["said", "done"]
