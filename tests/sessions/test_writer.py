@@ -5,6 +5,7 @@ import random
 import sqlite3
 import threading
 import time
+from contextlib import closing
 
 import pytest
 from tests.sessions import kit
@@ -291,3 +292,6 @@ def test_what_was_rolled_back_is_no_parent_of_what_follows(tmp_path, quick):
     asyncio.run(work())
     journal.close()
     assert [one.text for one in Store(journal.path).entries("session1")][-2:] == ["said", "done"]
+    with closing(sqlite3.connect(journal.path)) as connection:
+        rows = connection.execute("SELECT entry_id, parent_id FROM entry ORDER BY entry_id").fetchall()
+    assert [parent for _, parent in rows] == [None, *(entry for entry, _ in rows[:-1])]
