@@ -24,6 +24,7 @@ from tests.wire.reading import (
 from glassloop.core.entries import Reply, Usage
 from glassloop.core.events import TextDelta
 from glassloop.wire.arguments import read_arguments
+from glassloop.wire.bodies import whole_object, whole_objects
 from glassloop.wire.reply import Failure, read_body
 from glassloop.wire.stream import StreamReader
 
@@ -471,3 +472,19 @@ def test_a_function_that_is_json_text_is_read_in_a_stream_too():
     text = json.dumps({"name": "get_weather", "arguments": OSLO_TEXT})
     reply = reply_in(calls_stream({"index": 0, "id": "a", "function": text}))
     assert [(call.name, call.arguments) for call in reply.tool_calls] == ONE
+
+
+PIECES = st.one_of(
+    st.dictionaries(
+        st.text(max_size=3), st.one_of(st.none(), st.integers(), st.text(max_size=5)), max_size=3
+    ).map(lambda value: json.dumps(value, ensure_ascii=False)),
+    st.sampled_from(
+        ["", "[]", "{", "}", "{}{}", '{"a":1},{"b":2}', '{"a":[1', "2]}", '{"a":NaN}', "1", "{ }", " {} "]
+    ),
+    st.text(alphabet='{}[]",:1 ', max_size=6),
+)
+
+
+@given(st.lists(PIECES, max_size=5))
+def test_objects_that_came_together_are_read_as_each_would_be_alone(texts: list[str]) -> None:
+    assert whole_objects(texts) == [whole_object(text) for text in texts]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from pydantic_core import from_json
 
@@ -28,6 +28,19 @@ def whole_object(text: str | bytes) -> dict[str, JSON] | None:
     except (ValueError, TypeError):  # TypeError: for text without UTF-8
         return None
     return value if type(value) is dict else None
+
+
+def whole_objects(texts: Sequence[str]) -> list[dict[str, JSON] | None]:
+    """`whole_object` of each. What comes together is read in one go: most of the time goes to beginning."""
+    if len(texts) > 1 and all(text.startswith("{") and text.endswith("}") for text in texts):
+        values: list[dict[str, JSON] | None]
+        try:
+            values = from_json(f"[{','.join(texts)}]", allow_inf_nan=False, cache_strings="keys")
+        except (ValueError, TypeError):
+            values = []
+        if len(values) == len(texts) and all(type(value) is dict for value in values):
+            return values
+    return [whole_object(text) for text in texts]
 
 
 _ENVELOPES = ("data", "result", "response", "body", "output", "completion")

@@ -7,7 +7,7 @@ the model still speaks is `shown`'s business.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from glassloop.core.entries import JSON, Mend, Reply
@@ -22,7 +22,7 @@ from glassloop.wire.bodies import (
     quoted,
     says_error,
     unwrapped,
-    whole_object,
+    whole_objects,
     with_calls_beside,
 )
 from glassloop.wire.calls import call_items
@@ -36,6 +36,7 @@ from glassloop.wire.shown import Shown, coalesced
 from glassloop.wire.sse import ServerEvent
 from glassloop.wire.usage import usage_object
 
+_DONE = "[DONE]"
 _META_FIELDS = ("id", "model", "created", "system_fingerprint", "provider", "service_tier")
 _CHOICE_FIELDS = ("native_finish_reason", "finish_details", foreign.MARK)
 _CHUNK = "chat.completion.chunk"
@@ -112,18 +113,19 @@ class Chunks:
         """Whether a finish reason or the end marker has come."""
         return self.ended or any(choice.finish for choice in self._choices.values())
 
-    def read(self, events: Iterable[ServerEvent]) -> list[Delta]:
+    def read(self, events: Sequence[ServerEvent]) -> list[Delta]:
         """Merge the events' chunks, as far as they can be read; what may be shown of them by now."""
         deltas: list[Delta] = []
         if self.broken:
             events = ()
         run: list[str] = []  # of ordinary chunks with text in the same field, shown at once
         run_field = ""
+        chunks = iter(whole_objects([data for _, data in events if data != _DONE]))
         for name, data in events:
-            if data == "[DONE]":
+            if data == _DONE:
                 self.ended = True
                 continue
-            chunk = whole_object(data)
+            chunk = next(chunks)
             field = self._plain_field(chunk) if self._plain and chunk is not None and not name else ""
             if run and field != run_field:
                 deltas += self._show(run_field, "".join(run))
