@@ -120,6 +120,7 @@ class Run(Generic[T]):
             if self._error is not None:
                 with suppress(Exception):  # an exception of somebody else's may refuse an attribute
                     self._error.result = self._result  # type: ignore[attr-defined]
+            self._driver = None  # it knows this run: the two would be left to the garbage collector
             self.emit(Finished(self._result, self._error))
 
     def unheard(self) -> None:
@@ -204,7 +205,7 @@ class Run(Generic[T]):
         self.follow_ups.append(User(parts_of(text), "follow_up"))
 
     async def __aiter__(self) -> AsyncIterator[Event]:
-        if self._driver is None:
+        if self._task is None:
             raise ConfigError(_NOT_STARTED)
         news = self._news = self._news or asyncio.Event()
         while True:

@@ -116,7 +116,7 @@ class Driver:
         """Take up where a run that is continued stood; its records have been fed to the controller."""
         self.run_id = self.start.run_id
         self._doubts = Doubts.of(self.opened)
-        self._listener = Listener(self.model, self.recorder, self.emit, self._mended)
+        self._listener = Listener(self.model, self.recorder, self.emit)
         self._listener.knows(self.controller.entries)
         self._began = self._now() - max((record.seconds for record in self.opened.records), default=0.0)
         for record in self.opened.records:
@@ -279,7 +279,9 @@ class Driver:
     async def _reply_to(self, step: CallModel) -> Reply:
         specs = self.tools.specs if step.purpose == "turn" else ()
         request = ModelRequest(step.entries, specs, settings_for(step.purpose, self.settings), step.purpose)
-        reply = await self.waits.bound(self._listener.listen(request, step.seq, len(self.controller.entries)))
+        said_before = len(self.controller.entries)
+        listening = self._listener.listen(request, step.seq, said_before, self._mended)
+        reply = await self.waits.bound(listening)
         if reply.tool_calls and self.settings.get("tool_choice") not in (None, "auto", "none"):
             # A forced call would be forced again in every round, and the run could never end.
             self.settings = {field: value for field, value in self.settings.items() if field != "tool_choice"}

@@ -16,7 +16,7 @@ from glassloop.wire.names import with_unique_ids
 
 @dataclass(slots=True)
 class Listener:
-    """Asks a model for a run: `emit` gets the events on the way, `mended` what was mended besides the reply.
+    """Asks a model for a run: `emit` gets the events on the way.
 
     `used_ids`: of all calls in the conversation, what is not sent any more included. Some servers count the calls
     that they see: an id that was there before is replaced, for all of it may be sent again.
@@ -25,7 +25,6 @@ class Listener:
     model: Model
     recorder: Recorder
     emit: Callable[[Event], None]
-    mended: Callable[[Mend], None]
     used_ids: dict[str, None] = field(default_factory=dict)  # a third of a set's size
 
     def knows(self, said: Iterable[Entry]) -> None:
@@ -33,8 +32,10 @@ class Listener:
         replies = (entry for entry in said if isinstance(entry, Reply))
         self.used_ids.update((call.id, None) for reply in replies for call in reply.tool_calls)
 
-    async def listen(self, request: ModelRequest, seq: int, said_before: int) -> Reply:
-        """The reply, after so many entries. Raises `EndpointError`.
+    async def listen(
+        self, request: ModelRequest, seq: int, said_before: int, mended: Callable[[Mend], None]
+    ) -> Reply:
+        """The reply, after so many entries. Raises `EndpointError`. `mended` gets what was mended besides the reply.
 
         The words of a summary are no answer: nobody is shown them as they come.
         """
@@ -54,7 +55,7 @@ class Listener:
                     self.emit(ModelFinished(seq, one, now() - began))
                     return one
                 if isinstance(one, Mend):
-                    self.mended(one)
+                    mended(one)
                 elif not (aside and isinstance(one, Delta)):
                     shown = still_shown(one, shown)
                     self.emit(one)

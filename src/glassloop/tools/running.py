@@ -108,7 +108,7 @@ def _finished(function: Callable[[], Any], finish: Callable[[Any], Any]) -> Outc
         value = function()
         return Returned(value if inspect.isawaitable(value) else finish(value))
     except BaseException as error:  # no Ctrl-C of a person ever arrives in this thread
-        return Raised(error)
+        return Raised(error.with_traceback(None))  # its frames hold the future that will hold it
 
 
 def is_async(function: Any) -> bool:

@@ -1,0 +1,86 @@
+"""A run that is over is freed at once: what it leaves in cycles would stay until a full collection, and a thousand
+agents would wait for that. (A run that fails leaves its traceback, as exceptions do that somebody keeps.)
+"""
+
+import asyncio
+import gc
+from collections import Counter
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import pytest
+
+from glassloop import Agent, Endpoint
+from glassloop.sessions.journal import SqliteJournal
+from glassloop.testing.server import ChatServer, calls, says
+
+
+def add(a: int, b: int) -> int:
+    """Add two numbers."""
+    return a + b
+
+
+async def wait(seconds: float = 0.001) -> str:
+    """Wait."""
+    await asyncio.sleep(seconds)
+    return "waited"
+
+
+def fail() -> str:
+    """Fail."""
+    raise ValueError("never mind")
+
+
+SCRIPT = [calls(("add", {"a": 1, "b": 2}), ("wait", {})), calls(("fail", {})), says("Done.")]
+
+
+async def to_the_end(agent: Agent) -> None:
+    assert (await agent.run("Go")).text == "Done."
+
+
+async def listened_to(agent: Agent) -> None:
+    async with agent.stream("Go") as run:
+        async for _ in run:
+            pass
+    assert run.result.text == "Done."
+
+
+async def left(agent: Agent) -> None:
+    async with agent.stream("Go") as run:
+        async for _ in run:
+            break
+    assert run.result.stop_reason == "cancelled"
+
+
+@pytest.mark.parametrize("journal", ["in memory", "in a file"])
+@pytest.mark.parametrize("stream", [True, False])
+@pytest.mark.parametrize("how", [to_the_end, listened_to, left])
+def test_a_run_that_is_over_leaves_nothing_to_the_garbage_collector(
+    how: Callable[[Agent], Awaitable[None]], stream: bool, journal: str, tmp_path: Path
+) -> None:
+    """Some hundred objects a run, if it does: a broken connection of asyncio's is eight."""
+    runs = 10
+
+    async def work(base_url: str) -> Counter[str]:
+        kept = SqliteJournal(tmp_path / "s.db") if journal == "in a file" else None
+        agent = Agent(Endpoint(base_url, "m", stream=stream), tools=[add, wait, fail], journal=kept)
+        for _ in range(2):
+            await how(agent)
+        gc.collect()
+        for _ in range(runs):
+            await how(agent)
+        gc.set_debug(gc.DEBUG_SAVEALL)
+        gc.collect()
+        found = Counter(type(one).__name__ for one in gc.garbage)
+        await agent.model.close()
+        return found
+
+    with ChatServer(SCRIPT * (runs + 2)) as server:
+        gc.disable()
+        try:
+            found = asyncio.run(work(server.base_url))
+        finally:
+            gc.set_debug(0)
+            gc.garbage.clear()
+            gc.enable()
+    assert sum(found.values()) < 10 * runs, found
