@@ -55,6 +55,13 @@ class Keeping:
         """Can this session be continued by another process?"""
         return bool(session and self.on_disk and not self.on_disk.holds(session.id))
 
+    def note(self, options: Options, config: Config) -> None:
+        """With runs that begin from now on it is noted what was said for them, so that they can be taken up."""
+        from glassloop.cli.begun import noted
+
+        if self.on_disk:
+            self.on_disk.note(noted(options, config))
+
     def close(self) -> None:
         """Wait until all is written."""
         if self.on_disk:
@@ -102,6 +109,7 @@ def keeping_of(
     )
     journal = MemoryInstead(disk, warn)
     keeping = Keeping(journal, store, journal)
+    keeping.note(options, config)
     return keeping, keeping.continued(options.resume) if options.continues else None
 
 
@@ -137,11 +145,11 @@ def titled(store: Store, session_id: str) -> str:
     return info.name or info.title
 
 
-def unfinished(store: Store | None, session: Session | None) -> bool:
+def unfinished(store: Store, session_id: str) -> bool:
     """Has the session a run that broke off after something was asked, or that waits for a person?"""
-    if store is None or session is None or store.info(session.id).state == "idle":
+    if store.info(session_id).state == "idle":
         return False
-    runs = store.timeline(session.id).runs
+    runs = store.timeline(session_id).runs
     return bool(runs) and runs[-1].status in ("running", "waiting", "needs_review")
 
 
