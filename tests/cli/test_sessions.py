@@ -208,9 +208,9 @@ def test_a_chat_takes_up_the_run_that_broke_off(place: Place) -> None:
 def test_an_unfinished_run_is_not_continued_by_another_agent_unless_that_is_accepted(place: Place) -> None:
     place.killed("look Rom", "look Rom")
     model = place.agent[:2]
-    other = place.look("run", *model, "-c")
+    other = place.look("run", *model, "-T", "calculator", "-c")
     assert other.code == 1
-    assert "-tool look" in other.err
+    assert "-tool look\n" in other.err
     assert "--accept-changes" in other.err
     assert place.look("run", *model, "-c", "--accept-changes").code == 0
 
@@ -443,6 +443,7 @@ def test_sessions_are_listed_searched_named_exported_imported_and_deleted(
     assert sessions("search", "冬天").code == 1
 
     assert sessions("rename", "红叶", "秋", "trip").code == 0
+    assert "has no name now" in sessions("rename", "other", "").err
     assert sessions("label", "秋 trip", "#travel").code == 0
     assert sessions("list", "--label", "travel").out.split("\t")[3] == "秋 trip: 去京都看红叶 #travel\n"
 
@@ -452,6 +453,10 @@ def test_sessions_are_listed_searched_named_exported_imported_and_deleted(
     unknown = sessions("export", "秋 trip", "-o", "talk.PDF")
     assert (unknown.code, ".jsonl, .md, .markdown, .html, .htm" in unknown.err) == (2, True)
     assert not (place.folder / "talk.PDF").exists()
+    taken = sessions("export", "秋 trip", "-o", "tools.py", "--format", "md")
+    assert (taken.code, "tools.py exists: give another name, or --force." in taken.err) == (2, True)
+    assert (place.folder / "tools.py").read_text(encoding="utf-8") == TOOLS
+    assert sessions("export", "秋 trip", "-o", "talk.md", "--force").code == 0
     imported = sessions("import", "talk.jsonl").out.strip()
     assert place.store.entries(imported) == place.store.entries(kyoto)
 
@@ -488,6 +493,36 @@ def test_a_chat_goes_back_forks_and_changes_between_conversations(place: Place) 
     assert table[""] == ["last answer", "this chat"]
     assert table["model calls"] == ["1", "6"]
     assert table["tokens in"] == ["9", "54"]
+
+
+def test_a_chat_is_not_saved_over_what_is_there(place: Place) -> None:
+    lines = "one\n/save tools.py\n/save talk.json\ntwo\n/save talk.json\n"
+    done = place.run("chat", stdin=lines.encode())
+    assert "tools.py exists: give another name" in done.err
+    assert (place.folder / "tools.py").read_text(encoding="utf-8") == TOOLS
+    saved = json.loads((place.folder / "talk.json").read_text(encoding="utf-8"))
+    assert [one["content"] for one in saved] == ["one", "heard one", "two", "heard two"]
+    assert "talk.json exists" in place.run("chat", stdin=b"three\n/save talk.json\n").err
+
+
+def test_the_chats_commands_say_what_they_did_and_what_they_take(place: Place) -> None:
+    lines = (
+        "one\n/undo\nlook Rom\n/undo\ntwo\nthree\n/rewind 9\n/rewind 2\n/name\n/name 甲\n/name\n/fork 乙\n"
+    )
+    told = place.run("chat", stdin=lines.encode()).err
+    taken_back, acted = told.index("taken back: one"), told.index("taken back: look Rom")
+    assert taken_back < acted < told.index("What its tools did outside is not undone.")
+    assert told.count("not undone") == 1
+    for words in (
+        "N is a number from 0 to 2",
+        "All 2 questions are kept",
+        "it has no name",
+        "named 甲",
+        "it is named 甲",
+        "now, named 乙; the one before is",
+    ):
+        assert words in told
+    assert {one.name for one in place.store.sessions()} == {"甲", "乙"}
 
 
 # ── Limits and beginning ─────────────────────────────────────────────────────────────────────────────
