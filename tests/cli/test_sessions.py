@@ -225,7 +225,8 @@ def test_a_session_is_continued_by_the_beginning_of_its_id_and_by_words_said_in_
         assert len(place.said()) == 2 * number + 1
     unknown = place.run("run", "-r", "nowhere", "hi")
     assert (unknown.code, unknown.out) == (1, "")
-    assert "there is no session 'nowhere'" in unknown.err
+    assert unknown.err.startswith("error: there is no session 'nowhere'")
+    assert "glassloop sessions list" in unknown.err
     several = place.run("run", "-r", "heard", "hi")
     assert several.code == 1
     assert first in several.err
@@ -248,7 +249,9 @@ def test_a_session_in_use_is_refused_by_the_name_of_its_process(place: Place) ->
             time.sleep(0.05)
         second = place.run("run", "-c", "me too")
         assert second.code == 1
+        assert second.err.startswith("error: session ")
         assert f"in use by process {first.pid}" in second.err
+        assert "--take-over" in second.err
         (place.folder / "wait").unlink()
         out, _ = first.communicate(timeout=60)
     finally:
@@ -493,6 +496,15 @@ def test_a_chat_goes_back_forks_and_changes_between_conversations(place: Place) 
     assert table[""] == ["last answer", "this chat"]
     assert table["model calls"] == ["1", "6"]
     assert table["tokens in"] == ["9", "54"]
+
+
+def test_show_without_a_name_means_the_last_session_of_this_folder(place: Place) -> None:
+    place.run("run", "hi")
+    other = place.folder / "other"
+    other.mkdir()
+    shown = glassloop("show", folder=other, env={"XDG_DATA_HOME": str(place.folder / "home" / "data")})
+    assert (shown.code, shown.out) == (1, "")
+    assert "There is no session of this folder yet." in shown.err
 
 
 def test_a_chat_is_not_saved_over_what_is_there(place: Place) -> None:

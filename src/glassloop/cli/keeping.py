@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from glassloop.cli.printing import say
 from glassloop.cli.safe_text import one_line, visible
 from glassloop.cli.screen import Line
+from glassloop.cli.wording import program
 from glassloop.config import Config, data_folder
 from glassloop.core.errors import SessionError
 from glassloop.core.journal import Journal, MemoryJournal, Session
@@ -123,12 +124,18 @@ def found(store: Store, reference: str | None) -> str:
     if reference is None:
         last = store.last(folder())
         if last is None:
-            raise SessionError("There is no session of this folder yet. See all: glassloop sessions")
+            raise SessionError(f"There is no session of this folder yet. See all: {program()} sessions list")
         return last.session_id
     try:
         return store.resolve(reference)
     except SessionError as error:
         ids = dict.fromkeys(hit.session_id for hit in store.search(reference))
+        if not ids and error.kind == "gone":
+            raise SessionError(
+                f"there is no session {reference!r}, and none in which that was said. "
+                f"See all: {program()} sessions list",
+                "gone",
+            ) from error
         if not ids:
             raise
         if len(ids) == 1:

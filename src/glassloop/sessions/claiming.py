@@ -110,7 +110,8 @@ def refuse_if_held(session_id: str, held_by: str) -> None:
     match owners.standing(owner):
         case "alive":
             raise SessionError(
-                f"session {session_id} is in use by {owner.name}: wait for it or end it, or start another session",
+                f"session {session_id} is in use by {owner.name}: wait for it or end it, start another session, or "
+                "lock that process out of this one (take_over=True)",
                 "in_use",
             )
         case "unknown":
