@@ -105,9 +105,14 @@ def _say_what_is_next(store: Store, session_id: str) -> None:
     elif store.info(session_id).state == "idle":
         say(Line(f"Nothing waits in {session_id}.", "quiet"))
     else:
+        say_whole([Line(f"· to go on: {visible(_command(store, session_id))}", "quiet")])
+
+
+def _command(store: Store, session_id: str) -> str:
+    begun = None
+    with suppress(click.UsageError):  # a folder that it names is gone: that is said where it is needed
         begun = begun_of(store.command(session_id))
-        command = begun.command(session_id) if begun else f"{program()} run -r {session_id}"
-        say_whole([Line(f"· to go on: {visible(command)}", "quiet")])
+    return begun.command(session_id) if begun else f"{program()} run -r {session_id}"
 
 
 _OUTCOMES: dict[str, Callable[[str], Answer]] = {"retry": Retry, "give-up": GiveUp}
