@@ -80,8 +80,8 @@ def report(error: BaseException) -> None:
     if not lines:
         return
     head, *rest = [part for line in (f"error: {lines[0]}", *lines[1:]) for part in for_stderr(line)]
-    label = click.style("error: ", fg="red", bold=True)
-    click.echo(label + head.removeprefix("error: "), err=True, color=color_of(sys.stderr))
+    label = click.style("error:", fg="red", bold=True)
+    click.echo(label + head.removeprefix("error:"), err=True, color=color_of(sys.stderr))
     for line in rest:
         click.echo(line, err=True)
 
