@@ -206,6 +206,10 @@ class Agent(Generic[T]):
         ]
         return "\n".join(facts)
 
+    @cached_property
+    def _digest(self) -> str:
+        return hashlib.sha256(self.definition.encode("utf-8", "replace")).hexdigest()
+
     def _made(self, history: Sequence[Entry], hint: str | None) -> Controller:
         """What says what happens next: one of your own, the loop, or with a `hint` a summary and no more."""
         size = getattr(self.model, "context_window", None)
@@ -229,8 +233,7 @@ class Agent(Generic[T]):
         return self._shape.value(text)
 
     async def _driver(self, run: Run[T], brought: tuple[Entry, ...], hint: str | None = None) -> Driver:
-        digest = hashlib.sha256(self.definition.encode("utf-8", "replace")).hexdigest()
-        start = RunStart(new_id(), run.session.id, self.name, digest, self.definition)
+        start = RunStart(new_id(), run.session.id, self.name, self._digest, self.definition)
         journal = run.session.journal
         opened = await journal.open(start)
         try:

@@ -71,11 +71,14 @@ class Waits:
 
 @dataclass(slots=True)
 class Hands:
-    """`waits` surrounds every wait that a cancel may cut short; `deliver` takes results as they come."""
+    """`begun`: calls that an earlier process had started; they keep their keys. `waits` surrounds every wait that a
+    cancel may cut short; `deliver` takes results as they come.
+    """
 
     tools: Tools
     run_id: str
     agent: str
+    begun: Mapping[int, Intent]
     emit: Callable[[Event], None]
     waits: Waits
     deliver: Callable[[Results], Awaitable[None]]
@@ -110,7 +113,7 @@ class Hands:
     def intent(self, one: Operation, attempt: int) -> Intent:
         """What is written down before the call starts for the `attempt`th time."""
         arguments = _verdict(one).arguments
-        return Intent(one.seq, one.call, arguments, effect_of(one), key_of(self.run_id, one.seq), attempt)
+        return Intent(one.seq, one.call, arguments, effect_of(one), self._key(one.seq), attempt)
 
     def _batches(self, operations: Sequence[Operation]) -> list[list[Operation]]:
         if len(operations) > 1 and any(self.tools.is_sequential(one.call.name) for one in operations):
@@ -161,14 +164,19 @@ class Hands:
             run_id=self.run_id,
             seq=one.seq,
             call_id=one.call.id,
-            key=key_of(self.run_id, one.seq),
+            key=self._key(one.seq),
             agent=self.agent,
             progress=lambda text: self.emit(ToolProgress(one.seq, text)),
         )
 
+    def _key(self, seq: int) -> str:
+        """The same whenever the call is started, also by a Glassloop that makes keys otherwise."""
+        before = self.begun.get(seq)
+        return before.key if before else key_of(self.run_id, seq)
+
 
 def key_of(run_id: str, seq: int) -> str:
-    """The call's idempotency key: the same whenever it is started, and no other call's."""
+    """A call's idempotency key, and no other call's."""
     return f"{_digest(run_id)}{seq:016x}"
 
 

@@ -332,7 +332,8 @@ class Driver:
     async def _call_tools(self, step: CallTools) -> bool:
         """Run what may run. False: a call was started before a crash and may have taken effect; a person must look."""
         tools = after(self.tools, self.controller.entries)
-        hands = Hands(tools, self.run_id, self.start.agent, self.emit, self.waits, self._results)
+        begun = self._doubts.intents
+        hands = Hands(tools, self.run_id, self.start.agent, begun, self.emit, self.waits, self._results)
         if self._doubts.intents and not await self._look_into(hands, step.operations):
             self.finish = Finish(step.seq, "needs_review")
             return False

@@ -3,6 +3,7 @@
 import asyncio
 import hashlib
 import sqlite3
+from contextlib import closing
 
 import pytest
 from tests.sessions import kit
@@ -37,7 +38,7 @@ def agent_of(*tools, journal=None, says=("All is paid.",), **options):
     return Agent(model, tools=list(tools), journal=journal, name="payer", **options)
 
 
-async def left_in_doubt(journal, agent, *, calls=1, session="session1", run="run1"):
+async def left_in_doubt(journal, agent, *, calls=1, session="session1", run="run1", effect="once"):
     """A run whose process died while its calls ran: the journal as it stands then."""
     digest = hashlib.sha256(agent.definition.encode()).hexdigest()
     run = (await journal.open(RunStart(run, session, agent.name, digest, agent.definition))).run_id
@@ -47,7 +48,7 @@ async def left_in_doubt(journal, agent, *, calls=1, session="session1", run="run
     await journal.commit(run, [Record(2, kit.calling(*made))])
     await journal.commit(run, [Record(3 + i, one) for i, one in enumerate(verdicts)])
     await journal.intend(
-        run, [Intent(3 + i, one.call, one.arguments, "once", f"key{i}") for i, one in enumerate(verdicts)]
+        run, [Intent(3 + i, one.call, one.arguments, effect, f"key{i}") for i, one in enumerate(verdicts)]
     )
     return run
 
@@ -378,3 +379,26 @@ def test_an_answer_about_a_call_that_is_none_is_an_error_and_not_a_guess(tmp_pat
     with pytest.raises(TypeError, match="no answer about pay"):
         agent.run_sync(None, session="session1")
     assert started == []
+
+
+@pytest.mark.parametrize("effect", ["once", "idempotent"])
+def test_a_call_that_is_taken_up_keeps_the_key_that_was_written_down_for_it(tmp_path, effect):
+    """The other side knows it by that key, however this Glassloop makes keys."""
+    keys, path = [], tmp_path / "s.db"
+
+    def check(key):
+        keys.append(key)
+        return Retry()
+
+    def pay(to: str, context: ToolContext) -> str:
+        """Pay somebody."""
+        keys.append(context.key)
+        return f"paid {to}"
+
+    made = tool(effect=effect, check=check)(pay) if effect == "once" else tool(effect=effect)(pay)
+    agent = agent_of(made, journal=SqliteJournal(path))
+    crashed(path, agent, effect=effect)
+    agent.run_sync(None, session="session1")
+    with closing(sqlite3.connect(path)) as connection:
+        assert connection.execute("SELECT key, attempt FROM operation").fetchall() == [("key0", 2)]
+    assert keys == (["key0", "key0"] if effect == "once" else ["key0"])

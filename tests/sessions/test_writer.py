@@ -295,3 +295,100 @@ def test_what_was_rolled_back_is_no_parent_of_what_follows(tmp_path, quick):
     with closing(sqlite3.connect(journal.path)) as connection:
         rows = connection.execute("SELECT entry_id, parent_id FROM entry ORDER BY entry_id").fetchall()
     assert [parent for _, parent in rows] == [None, *(entry for entry, _ in rows[:-1])]
+
+
+class Interrupted:
+    """A connection whose user presses Ctrl-C right after a statement has been executed, once."""
+
+    def __init__(self, connection, statement):
+        self._connection = connection
+        self._statement = statement
+
+    def execute(self, sql, *values):
+        done = self._connection.execute(sql, *values)
+        if sql == self._statement:
+            self._statement = None
+            raise KeyboardInterrupt
+        return done
+
+    def __getattr__(self, name):
+        return getattr(self._connection, name)
+
+
+@pytest.mark.parametrize("statement", ["BEGIN IMMEDIATE", "COMMIT"])
+@pytest.mark.parametrize("which", ["reply and intent", "result"])
+def test_a_ctrl_c_in_the_middle_of_a_write_loses_nothing_and_writes_nothing_twice(
+    tmp_path, quick, statement, which
+):
+    journal = SqliteJournal(tmp_path / "s.db")
+    made = kit.call(9)
+
+    async def work():
+        await journal.open(kit.start())
+        await rounds(journal, "run1", 1, 3)
+        await journal.commit("run1", [Record(9, kit.calling(made))])
+        await journal.commit("run1", [Record(10, Verdict(made, "ready", made.arguments))])
+        file = journal._writer._file
+        if which == "result":
+            await journal.intend("run1", [kit.intent(10, made)])
+        file._connection = Interrupted(file._connection, statement)
+        result = [Record(10, kit.result(made, "had"))]
+        writing = (
+            journal.commit("run1", result)
+            if which == "result"
+            else journal.intend("run1", [kit.intent(10, made)])
+        )
+        with pytest.raises(KeyboardInterrupt):
+            await writing
+        if which != "result":
+            await journal.commit("run1", result)
+        await journal.commit("run1", [Record(11, kit.answer("It is over."))])
+        await journal.finish(RunEnd("run1", "answered", "It is over."))
+
+    asyncio.run(work())
+    journal.close()
+    store = Store(journal.path)
+    assert [one.text for one in store.entries("session1")][-2:] == ["had", "It is over."]
+    with closing(sqlite3.connect(journal.path)) as connection:
+        rows = connection.execute("SELECT entry_id, parent_id FROM entry ORDER BY entry_id").fetchall()
+        (head,) = connection.execute("SELECT head FROM session").fetchone()
+    assert [parent for _, parent in rows] == [None, *(entry for entry, _ in rows[:-1])]
+    assert head == rows[-1][0]
+
+
+@pytest.mark.parametrize("also", ["nothing", "something queued", "a failure"])
+def test_a_journal_that_is_closed_in_the_middle_of_its_own_write_writes_it_and_what_follows(
+    tmp_path, quick, also
+):
+    """By a signal's handler, or by whatever the garbage collector finds."""
+    journal = SqliteJournal(tmp_path / "s.db")
+
+    class Closing(Interrupted):
+        def execute(self, sql, *values):
+            if sql == self._statement:
+                self._statement = None
+                if also == "something queued":
+                    journal._submit(lambda connection: None, urgent=False)
+                journal._writer.close()
+                if also == "a failure":
+                    raise sqlite3.OperationalError("disk I/O error")
+            return self._connection.execute(sql, *values)
+
+    async def work():
+        await journal.open(kit.start())
+        await rounds(journal, "run1", 1, 3)
+        file = journal._writer._file
+        file._connection = Closing(file._connection, "COMMIT")
+        async with asyncio.timeout(20):
+            await journal.commit("run1", [Record(9, kit.result(kit.call(9), "had"))])
+            await rounds(journal, "run1", 4, 6)
+
+    asyncio.run(work())
+    journal.close()
+    assert [one.text for one in Store(journal.path).entries("session1") if isinstance(one, ToolResult)] == [
+        "sunny",
+        "sunny",
+        "had",
+        "sunny",
+        "sunny",
+    ]

@@ -20,12 +20,13 @@ def same_call(one: ToolCall, other: ToolCall) -> bool:
     if one.arguments != other.arguments:
         return False
     # Python takes 1 for true and for 1.0.
-    return one.text == other.text or _canonical(one.arguments) == _canonical(other.arguments)
+    same_text = one.text != "" and one.text == other.text
+    return same_text or _canonical(one.arguments) == _canonical(other.arguments)
 
 
 def _outline(call: ToolCall) -> int:
     """A number that calls which ask for the same have in common, and few others."""
-    if not call.arguments:
+    if call.problem or not call.arguments:
         return 0
     try:
         return hash(frozenset(call.arguments.items()))

@@ -57,6 +57,7 @@ class Inbox:
         self._patient: list[Job] = []
         self._heavy = False  # whether any of them is not light
         self._last: Work | None = None  # what was waited for the last time
+        self._lending = False
         self._in_hand = 0  # batches that were given to the thread, or lent, and are not done
         self._fetched = 0  # those of them that the thread has fetched
         self._seen = False  # whether the thread has seen the first of the patient ones already
@@ -92,20 +93,27 @@ class Inbox:
                 return False
             batch = [*self._take_patient(), job]
             self._in_hand += 1  # what is put meanwhile, by whatever runs in between, waits for its turn
-            written = False
+            self._lending, written = True, False
             try:
                 written = write(batch)
             finally:
-                self._in_hand -= 1
-                if not written:
-                    self._give(batch)
+                self._returned([] if written else batch)
         return True
 
-    def close(self) -> None:
+    def _returned(self, undone: list[Job]) -> None:
+        self._lending = False
+        self._in_hand -= 1
+        self._give(undone)
+        if self.closed:  # by whatever ran in between
+            self._end()
+
+    def close(self) -> bool:
+        """Whether the thread ends now. It does not yet where it is the caller who writes: by a signal, say."""
         with self._lock:
             self.closed = True
-            self._give(self._take_patient())
-            self._ready.put(None)
+            if not self._lending:
+                self._end()
+            return not self._lending
 
     def next_batch(self) -> tuple[list[Job], bool]:
         """All that is waited for, or has lingered; maybe nothing. False at the end: there is no more."""
@@ -146,6 +154,10 @@ class Inbox:
             self._looks = 0 if self._seen else self._looks + 1
             self._asleep = self._looks > _LOOKS
         return []
+
+    def _end(self) -> None:
+        self._give(self._take_patient())
+        self._ready.put(None)
 
     def _give(self, batch: list[Job]) -> None:
         if batch:

@@ -91,13 +91,12 @@ class _File:
             return _ended(batch, failure)
         return _ended(batch, None)
 
-    @property
-    def quick(self) -> bool:
-        """Whether an event loop may write, going by the last commits."""
-        return self._connection is not None and self._seconds < QUICK_SECONDS
-
     def write_at_once(self, batch: list[Job]) -> bool:
-        """The same in the event loop of all that is waited for. False if it failed, or another process is writing."""
+        """The same in the event loop of all that is waited for. False if the last commits were slow, if this one
+        failed, or if another process is writing.
+        """
+        if self._connection is None or self._seconds >= QUICK_SECONDS:
+            return False
         try:
             self._commit(batch, patient=False)
         except Exception:  # the thread will meet it again, and tell
@@ -124,7 +123,9 @@ class _File:
             with transaction(self._connection):
                 for work, jobs in groupby(batch, attrgetter("work")):
                     work.write(self._connection, [job.step for job in jobs])
-        except BaseException:
+        except BaseException:  # a Ctrl-C too, which may come before the transaction has quite begun
+            if self._connection.in_transaction:
+                self._connection.execute("ROLLBACK")
             for job in batch:
                 job.work.undone()
             raise
@@ -155,7 +156,7 @@ class Writer:
         """
         if self._pid != os.getpid():
             raise WriterClosed
-        if urgent and self._file.quick and self._inbox.lend(job, self._file.write_at_once):
+        if urgent and self._inbox.lend(job, self._file.write_at_once):
             return
         if not self._inbox.put(job, urgent=urgent):
             raise WriterClosed
@@ -187,8 +188,7 @@ def writer_for(path: Path) -> Writer:
 def _stop(inbox: Inbox, thread: threading.Thread, pid: int) -> None:
     if pid != os.getpid():
         return  # copied by a fork, where no thread came along and a lock may be held for ever
-    inbox.close()
-    if thread is not threading.current_thread():
+    if inbox.close() and thread is not threading.current_thread():
         thread.join(_STOP_SECONDS)
 
 
