@@ -247,10 +247,10 @@ class Loop:
         if self._stopping:
             self._finish(self._stopping, reply.reasoning.strip() or self._last_text())
         elif self._empty == 1:
-            self._step = self._call_model()
+            self._step = self._call_model()._replace(mends=(words.asked_again(reply),))
         elif self._empty < _EMPTY_RETRIES:
             self._note(Note(words.NUDGE, "empty_reply"))
-            self._step = self._call_model()
+            self._step = self._call_model()._replace(mends=(words.asked_again(reply),))
         elif reply.reasoning.strip():
             mend = Mend(
                 "reasoning_as_answer",

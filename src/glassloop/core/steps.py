@@ -18,7 +18,7 @@ class CallModel(NamedTuple):
 
     For a summary, feed the `Summary` of the first `replaces` entries of the conversation, of about `most` tokens
     at the most, or a `ModelFailed` of the kind "SummaryFailed" (`core/summary.py` reads the reply).
-    `compacted` says what was done to the history since a model last answered.
+    `compacted` says what was done to the history since a model last answered; `mends` why it is asked again.
     """
 
     seq: int
@@ -28,6 +28,7 @@ class CallModel(NamedTuple):
     replaces: int = 0
     most: int = 0
     compacted: Compacted | None = None
+    mends: tuple[Mend, ...] = ()
 
 
 class PrepareCalls(NamedTuple):
