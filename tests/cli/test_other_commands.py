@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 from tests.cli.terminal import WEATHER_TOOLS, Here, glassloop_here
 
+from glassloop import Agent, ScriptedModel
 from glassloop.cli.tables import print_table
+from glassloop.sessions.journal import SqliteJournal
 from glassloop.testing.server import ChatServer, fails
 from glassloop.tools.loading import load_tools
 
@@ -43,9 +45,21 @@ def test_the_demo_is_kept_as_a_session_where_that_is_asked_for(here: Here) -> No
     assert here("sessions").out == ""
     kept = here("demo", "--fast", "--keep")
     assert kept.code == 0
-    shown = here(*kept.err.split()[-2:])
-    assert (shown.code, shown.out.count("round ")) == (0, 3)
-    assert ANSWER in shown.out
+    again = here(*kept.err.split()[-2:])
+    assert again.code == 0
+    assert ANSWER in again.out
+    assert "3 requests, byte for byte" in again.err
+    shown = here("show", "--wire")
+    assert (shown.code, shown.out.count("· round "), shown.out.count("> POST ")) == (0, 3, 3)
+    assert here("show", "--round", "2", "--curl").out.startswith("printf ")
+
+
+def test_a_session_without_a_wire_says_so(tmp_path: Path, here: Here) -> None:
+    store = tmp_path / "home" / "data" / "glassloop" / "sessions.db"
+    store.parent.mkdir(parents=True)
+    Agent(ScriptedModel(["Hello."]), journal=SqliteJournal(store, folder=str(tmp_path))).run_sync("Hi")
+    for command in (["replay"], ["show", "--wire"], ["show", "--curl"]):
+        assert "a scripted model sends nothing" in here(*command).err.lower(), command
 
 
 def test_the_tools_are_listed_one_a_line(
