@@ -16,8 +16,8 @@ from glassloop.sessions.wire_log import Exchange
 
 _OLDER = "session {} was recorded by a Glassloop that did not keep how a run was set up: it can be shown, not replayed"
 _NO_WIRE = (
-    "nothing that went over the wire is kept of session {}, so it cannot be replayed. "
-    "A scripted model sends nothing over a wire. If the session came from a file: it is in an export only with --wire"
+    "nothing that went over the wire is kept of session {}: it can be shown, not replayed. "
+    "A scripted model sends nothing over a wire, and an export holds it only with --wire"
 )
 _ENDS = (Reply, Summary, ModelFailed, Cancelled)
 """How a model call ends."""
