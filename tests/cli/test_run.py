@@ -69,6 +69,18 @@ def test_a_refusal_is_told_in_sentences_and_what_was_done_then(here: Here) -> No
     assert "↻ asking again" in done.err
 
 
+def test_a_refused_key_says_whether_one_was_sent_and_where_it_came_from(here: Here, tmp_path: Path) -> None:
+    key = "sk-live-4f60a9c2e1b8d7f3"
+    (tmp_path / ".env").write_text("", "utf-8")
+    with ChatServer(lambda request: fails(401, "Incorrect API key provided")) as server:
+        without = here("run", *model(server), "hi")
+        with_one = here("run", *model(server), "hi", env={"GLASSLOOP_API_KEY": key})
+        listing = here("models", "--base-url", f"{server.base_url}/none", env={"GLASSLOOP_API_KEY": key})
+    assert "No key was sent: set GLASSLOOP_API_KEY in the environment or in .env." in without.err
+    assert "The key came from GLASSLOOP_API_KEY (the environment)." in with_one.err
+    assert key not in with_one.err + listing.err
+
+
 def test_piped_text_stands_below_the_question(tmp_path: Path, here: Here) -> None:
     with ChatServer([says("ok"), says("ok")]) as server:
         both = glassloop(

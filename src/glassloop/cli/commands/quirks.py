@@ -16,7 +16,9 @@ from glassloop.cli.tables import print_table
 from glassloop.cli.wording import program
 from glassloop.core.errors import ConfigError
 
-_HOW = "Give a catalogue of quirks: JSON Lines, one object a line, as docs/endpoints.md describes; tests/quirks has some."
+_HOW = (
+    "Give a catalogue of quirks: JSON Lines, described in docs/endpoints.md, such as those in tests/quirks."
+)
 
 
 @click.group()
