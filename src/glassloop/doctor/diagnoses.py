@@ -151,8 +151,7 @@ _RULES: tuple[_Rule, ...] = (
     _Rule(
         "https_for_http",
         lambda case: (
-            case.url.startswith("https://")
-            and re.search(r"wrong_version_number|wrong version number", case.said) is not None
+            case.url.startswith("https://") and re.search(r"does not speak tls", case.said) is not None
         ),
         "The server speaks plain HTTP there, and is asked with https://.",
         "glassloop doctor --base-url {http} -m {model}",
