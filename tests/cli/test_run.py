@@ -81,6 +81,24 @@ def test_a_refused_key_says_whether_one_was_sent_and_where_it_came_from(here: He
     assert key not in with_one.err + listing.err
 
 
+def test_what_is_wrong_with_the_configuration_is_said_alone(here: Here, tmp_path: Path) -> None:
+    (tmp_path / "AGENTS.md").write_text("Be brief.", "utf-8")
+    for wrong in (["-m", "deepseek:deepseek-chat"], ["-m", "http://127.0.0.1:9/v1#m", "-T", "nothing"]):
+        done = here("run", *wrong, "hi")
+        assert (done.code, "is not trusted yet" in done.err) == (2, False), done.err
+    with ChatServer([says("ok")]) as server:
+        assert here("run", *model(server), "hi").err.count("AGENTS.md is not trusted yet") == 1
+
+
+def test_https_at_a_plain_port_is_told_to_be_written_as_http(here: Here) -> None:
+    with ChatServer([says("ok")]) as server:
+        done = here("run", "-m", f"{server.base_url.replace('http', 'https')}#m", "hi")
+        assert server.requests == []
+    assert done.code == 1
+    assert "It speaks plain HTTP: write http:// in place of https://." in done.err
+    assert "[SSL" not in done.err
+
+
 def test_piped_text_stands_below_the_question(tmp_path: Path, here: Here) -> None:
     with ChatServer([says("ok"), says("ok")]) as server:
         both = glassloop(
