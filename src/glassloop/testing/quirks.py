@@ -127,7 +127,8 @@ class QuirkServer:
         quirk_id = place.partition("/")[0]
         quirk = self.quirks.get(quirk_id)
         if quirk is None:
-            words = f"no quirk {quirk_id!r} is served here; there are {', '.join(self.quirks)}"
+            some = ", ".join([*self.quirks][:3])
+            words = f"no quirk {quirk_id!r} is served here; there are {len(self.quirks)}, such as {some}"
             return await send(writer, 404, {}, [_json({"error": {"message": words}})])
         if request.method != "POST":
             return await send(
