@@ -6,6 +6,7 @@ Run it: `python examples/day2_chat.py`. Another model: `GLASSLOOP_MODEL=ollama:q
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
 
 from glassloop import Agent, GlassloopError, Model, TextDelta, ToolFinished
@@ -50,4 +51,7 @@ def chat(agent: Agent[str]) -> None:
 
 
 if __name__ == "__main__":
-    chat(make_agent(os.environ.get("GLASSLOOP_MODEL", MODEL)))
+    try:
+        chat(make_agent(os.environ.get("GLASSLOOP_MODEL", MODEL)))
+    except GlassloopError as error:  # a missing key, say
+        sys.exit(str(error))

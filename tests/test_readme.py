@@ -112,7 +112,7 @@ def test_a_configuration_block_is_read(name: str, code: str, tmp_path: Path) -> 
 
 
 def test_there_are_blocks_to_run() -> None:
-    for language, count in {"python": 9, "sh": 3, "toml": 3}.items():
+    for language, count in {"python": 12, "sh": 3, "toml": 3}.items():
         assert len(blocks(language)) == count
 
 

@@ -332,7 +332,8 @@ def _settings(settings: Mapping[str, JSON] | None) -> dict[str, JSON]:
 def _tools(tools: Iterable[Any] | Tools) -> Tools:
     if hasattr(tools, "prepare") and hasattr(tools, "execute"):
         return cast("Tools", tools)
-    return Toolbox(tools)
+    given: Iterable[Any] = [tools] if isinstance(tools, str) else tools  # a name is refused as one
+    return Toolbox(given)
 
 
 def _entries(history: History | None) -> tuple[Entry, ...]:

@@ -250,6 +250,7 @@ class Driver:
     async def _call_model(self, step: CallModel) -> None:
         if step.compacted:
             self.emit(step.compacted)
+        self._mended(*step.mends)
         new = [self._record(seq, note) for seq, note in step.notes if seq not in self._written]
         if new:
             await self.journal.commit(self.run_id, new)

@@ -568,3 +568,17 @@ def test_a_conversation_in_memory_lives_as_long_as_its_session_is_held() -> None
     assert sum(isinstance(one, MemoryJournal) for one in gc.get_objects()) == before - 1
     agent.run_sync("a", session="named")
     assert len(agent.run_sync("b", session="named").messages) == 4
+
+
+def test_the_name_of_a_tool_is_no_tool_and_the_error_says_how_it_is_loaded() -> None:
+    for tools in (["calculator"], "calculator"):
+        with pytest.raises(ToolDefinitionError, match=r"tools=load\('calculator'\)"):
+            Agent(ScriptedModel(["Hi"]), tools=tools)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("line", [[call("add", a=1, b=2)], call("add", a=1, b=2), 3])
+def test_a_line_that_no_script_can_have_is_said_with_its_number(line: object) -> None:
+    with pytest.raises(ConfigError, match="line 2 of the script is of the type"):
+        ScriptedModel(["Hi", line])  # type: ignore[list-item]
+    with pytest.raises(ConfigError, match="a function of the script gave"):
+        Agent(ScriptedModel([lambda request: line])).run_sync("Hi")  # type: ignore[arg-type, return-value]

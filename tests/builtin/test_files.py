@@ -440,8 +440,18 @@ def test_making_a_folder_twice_is_no_error(root: Root) -> None:
 @pytest.mark.parametrize(
     ("tool", "arguments", "shown"),
     [
-        ("write_file", {"path": "a.txt", "content": "one\ntwo\n"}, "@@ -1,2 +1,3 @@\n one\n+two\n "),
-        ("write_file", {"path": "new.txt", "content": "x"}, "+x"),
+        ("write_file", {"path": "a.txt", "content": "one\ntwo\n"}, "@@ -1 +1,2 @@\n one\n+two"),
+        (
+            "write_file",
+            {"path": "a.txt", "content": "one"},
+            "@@ -1 +1 @@\n-one\n+one\n\\ No newline at end of file",
+        ),
+        (
+            "write_file",
+            {"path": "new.txt", "content": "x\n\ny\n"},
+            "new file new.txt\n--- new.txt\n+++ new.txt\n@@ -0,0 +1,3 @@\n+x\n+\n+y",
+        ),
+        ("write_file", {"path": "new.txt", "content": ""}, "new file new.txt\n(empty)"),
         ("write_file", {"path": ".env", "content": "x"}, "It would fail: .env is protected"),
         ("edit_file", {"path": "a.txt", "old_text": "one", "new_text": "1"}, "-one\n+1"),
         (

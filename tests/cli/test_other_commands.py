@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import re
+import signal
+import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-from tests.cli.terminal import WEATHER_TOOLS, Here, glassloop_here
+from tests.cli.terminal import PROGRAM, WEATHER_TOOLS, Here, environment, glassloop_here
 
+from glassloop import Agent, ScriptedModel
 from glassloop.cli.tables import print_table
+from glassloop.sessions.journal import SqliteJournal
 from glassloop.testing.server import ChatServer, fails
 from glassloop.tools.loading import load_tools
 
@@ -43,9 +48,21 @@ def test_the_demo_is_kept_as_a_session_where_that_is_asked_for(here: Here) -> No
     assert here("sessions").out == ""
     kept = here("demo", "--fast", "--keep")
     assert kept.code == 0
-    shown = here(*kept.err.split()[-2:])
-    assert (shown.code, shown.out.count("round ")) == (0, 3)
-    assert ANSWER in shown.out
+    again = here(*kept.err.split()[-2:])
+    assert again.code == 0
+    assert ANSWER in again.out
+    assert "3 requests, byte for byte" in again.err
+    shown = here("show", "--wire")
+    assert (shown.code, shown.out.count("· round "), shown.out.count("> POST ")) == (0, 3, 3)
+    assert here("show", "--round", "2", "--curl").out.startswith("printf ")
+
+
+def test_a_session_without_a_wire_says_so(tmp_path: Path, here: Here) -> None:
+    store = tmp_path / "home" / "data" / "glassloop" / "sessions.db"
+    store.parent.mkdir(parents=True)
+    Agent(ScriptedModel(["Hello."]), journal=SqliteJournal(store, folder=str(tmp_path))).run_sync("Hi")
+    for command in (["replay"], ["show", "--wire"], ["show", "--curl"]):
+        assert "a scripted model sends nothing" in here(*command).err.lower(), command
 
 
 def test_the_tools_are_listed_one_a_line(
@@ -157,6 +174,10 @@ NO_CATALOGUES = {
         '{"id": "a", "family": "b", "name": "c", "wire": {"mode": "json"}}\n',
         "no object with status",
     ),
+    "no action": (
+        '{"id": "a", "family": "b", "name": "c", "wire": {"mode": "json", "status": 200}, "expect": {"action": "d"}}\n',
+        "its `expect.action` is none of answer, execute",
+    ),
     "nothing": ("\n", "holds no quirks"),
 }
 
@@ -176,6 +197,32 @@ def test_a_file_that_is_no_catalogue_is_wrong_usage(
     assert done.code == 2
     assert words in done.err
     assert "mistake in Glassloop" not in done.err
+
+
+def test_the_catalogue_of_the_documentation_plays(here: Here, tmp_path: Path) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "endpoints.md").read_text("utf-8")
+    (example,) = re.findall(r"^```json\n(.*?)^```", page, re.DOTALL | re.MULTILINE)
+    (tmp_path / "mine.jsonl").write_text(example, "utf-8")
+    done = here("quirks", "play", "mine.jsonl")
+    assert (done.code, "2 of 2 right" in done.out) == (0, True)
+
+
+def test_quirks_are_served_with_a_command_to_try_and_no_id_is_made_up(here: Here, tmp_path: Path) -> None:
+    catalogue = Path(__file__).parents[1] / "quirks" / "rejecting.jsonl"
+    command = [*PROGRAM, "quirks", "serve", str(catalogue)]
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment(tmp_path)
+    ) as served:
+        assert served.stdout is not None
+        assert served.stderr is not None
+        url = served.stdout.readline().split("\t")[0]
+        assert f'run "hi" -m {url}#m' in served.stderr.readline() + served.stderr.readline()
+        wrong = here("run", "hi", "-m", f"{url.removesuffix('/H1/v1')}/ZZZ/v1#m")
+        right = here("run", "hi", "-m", f"{url}#m")
+        served.send_signal(signal.SIGINT)
+    assert (right.code, right.out) == (0, "Done.\n")
+    assert wrong.code == 1
+    assert "no quirk 'ZZZ' is served here; there are " in wrong.err
 
 
 def test_the_models_of_an_endpoint_are_listed_one_a_line(here: Here) -> None:

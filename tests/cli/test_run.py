@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from tests.cli.terminal import PROGRAM, WEATHER_TOOLS, Here, environment, glassloop, glassloop_here
 
-from glassloop.testing.server import ChatServer, Raw, calls, fails, says
+from glassloop.testing.server import ChatServer, Completion, Raw, calls, fails, says
 
 STORY = [
     calls(("get_weather", {"city": "Tokyo"}), ("get_weather", {"city": "北京"}), text="Two at once."),
@@ -43,6 +43,60 @@ def test_the_story_runs_end_to_end_with_the_answer_alone_on_stdout(tmp_path: Pat
         *["user", "assistant", "tool", "tool", "assistant", "tool"]
     ]
     assert bool(server.requests[0].body.get("stream")) == (not extra)
+
+
+@pytest.mark.parametrize(
+    ("reply", "what"),
+    [(says(""), "was empty"), (says("", reasoning="Hm."), "held nothing but reasoning")],
+    ids=["empty", "reasoning"],
+)
+def test_an_empty_reply_is_never_asked_again_in_silence(here: Here, reply: Completion, what: str) -> None:
+    with ChatServer([reply, says("ok"), reply, says("ok")]) as server:
+        told = here("run", *model(server), "--no-tools", "hi")
+        events = here("run", *model(server), "--no-tools", "--json", "hi").events
+    assert f"~ mended empty_reply: the reply {what}; asked again" in told.err
+    assert "(an empty reply)" in here("show").out
+    assert [event["mend"]["code"] for event in events if event["type"] == "mended"] == ["empty_reply"]
+
+
+def test_a_refusal_is_told_in_sentences_and_what_was_done_then(here: Here) -> None:
+    too_long = fails(400, "This model's maximum context length is 8192 tokens. However, it is 9000 tokens")
+    with ChatServer([too_long, says("ok")]) as server:
+        done = here("run", *model(server), "--no-tools", "hi")
+    assert done.code == 0
+    assert "context window. The endpoint said: " in done.err
+    assert "9000 tokens. (HTTP 400" in done.err
+    assert "↻ asking again" in done.err
+
+
+def test_a_refused_key_says_whether_one_was_sent_and_where_it_came_from(here: Here, tmp_path: Path) -> None:
+    key = "sk-live-4f60a9c2e1b8d7f3"
+    (tmp_path / ".env").write_text("", "utf-8")
+    with ChatServer(lambda request: fails(401, "Incorrect API key provided")) as server:
+        without = here("run", *model(server), "hi")
+        with_one = here("run", *model(server), "hi", env={"GLASSLOOP_API_KEY": key})
+        listing = here("models", "--base-url", f"{server.base_url}/none", env={"GLASSLOOP_API_KEY": key})
+    assert "No key was sent: set GLASSLOOP_API_KEY in the environment or in .env." in without.err
+    assert "The key came from GLASSLOOP_API_KEY (the environment)." in with_one.err
+    assert key not in with_one.err + listing.err
+
+
+def test_what_is_wrong_with_the_configuration_is_said_alone(here: Here, tmp_path: Path) -> None:
+    (tmp_path / "AGENTS.md").write_text("Be brief.", "utf-8")
+    for wrong in (["-m", "deepseek:deepseek-chat"], ["-m", "http://127.0.0.1:9/v1#m", "-T", "nothing"]):
+        done = here("run", *wrong, "hi")
+        assert (done.code, "is not trusted yet" in done.err) == (2, False), done.err
+    with ChatServer([says("ok")]) as server:
+        assert here("run", *model(server), "hi").err.count("AGENTS.md is not trusted yet") == 1
+
+
+def test_https_at_a_plain_port_is_told_to_be_written_as_http(here: Here) -> None:
+    with ChatServer([says("ok")]) as server:
+        done = here("run", "-m", f"{server.base_url.replace('http', 'https')}#m", "hi")
+        assert server.requests == []
+    assert done.code == 1
+    assert "It speaks plain HTTP: write http:// in place of https://." in done.err
+    assert "[SSL" not in done.err
 
 
 def test_piped_text_stands_below_the_question(tmp_path: Path, here: Here) -> None:

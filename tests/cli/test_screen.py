@@ -122,7 +122,7 @@ CASES: dict[str, tuple[list[Event], list[str]]] = {
     "a warning": ([Warned("tls", "certificates are not checked")], ["! certificates are not checked"]),
     "a model that gave up is told only if the run goes on": (
         [ModelGaveUp(1, "too long"), ModelStarted(2, 2)],
-        ["✗ no reply: too long"],
+        ["✗ no reply: too long", "↻ asking again"],
     ),
     "its end says it otherwise, and what follows says nothing of it": (
         [

@@ -478,3 +478,18 @@ def test_what_was_shortened_before_the_task_came_is_told_with_the_first_question
     again = loop.next()
     assert isinstance(again, CallModel)
     assert again.compacted is None
+
+
+def test_a_summary_that_is_no_shorter_than_what_it_stands_for_is_none() -> None:
+    step = CallModel(1, "summary", (), (), 2, 500, worth=40)
+    assert isinstance(read_summary(Reply("Goal: tea."), step), Summary)
+    long = read_summary(Reply("Goal: tea. " * 30), step)
+    assert isinstance(long, ModelFailed)
+    assert "no shorter" in long.message
+
+
+def test_a_conversation_summed_up_on_demand_says_what_its_turns_come_to() -> None:
+    turns = [User(parts_of("Hi")), Reply("Hello."), *[User(parts_of("And tea?")), Reply("Yes. " * 60)] * 8]
+    step = Compacting(turns, Window()).next()
+    assert isinstance(step, CallModel)
+    assert 0 < step.worth < estimate_entries(turns)

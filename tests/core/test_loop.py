@@ -239,6 +239,7 @@ def test_an_empty_reply_is_asked_again_then_nudged_then_given_up() -> None:
     first = play.loop.next()
     assert isinstance(first, CallModel)
     assert first.notes == ()
+    assert [mend.code for mend in first.mends] == ["empty_reply"]
     play.reply(said(finish_reason="tool_calls"))
     second = play.loop.next()
     assert isinstance(second, CallModel)

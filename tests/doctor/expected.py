@@ -239,6 +239,6 @@ DIAGNOSES: Mapping[str, str] = {
     "F3": "vllm_tool_parser",
     "F70": "text_tools",
     **dict.fromkeys("G2 G4 G5 G6 G8 G29 G30 G48".split(), "free_tier"),
-    "G27": "wrong_key",
+    "G27": "no_key",
 }
 """The diagnosis that must be made; no other may be."""

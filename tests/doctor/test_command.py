@@ -145,6 +145,15 @@ def test_several_are_shown_side_by_side(
     assert rows["call_then_answer"] == ["ok", "mended"]
 
 
+def test_no_model_is_measured_where_another_cannot_be_asked(tmp_path: Path) -> None:
+    with served() as server:
+        specs = [f"{server.base_url}#m", "deepseek:deepseek-chat"]
+        done = glassloop("doctor", "--quick", "--compare", *specs, folder=tmp_path)
+        assert server.requests == []
+    assert done.code == 2
+    assert "No key for deepseek" in done.err
+
+
 def test_ctrl_c_prints_what_was_found_until_then(tmp_path: Path) -> None:
     reached, release = threading.Event(), threading.Event()
 

@@ -62,7 +62,7 @@ def _owned(owner: str, **fields: Any) -> dict[str, Any]:
         ),
         ("llamacpp_window", plain, _owned("llamacpp", max_model_len=2048), "-c 32768"),
         ("wrong_path", _says(404, "404 page not found"), None, "--base-url"),
-        ("wrong_key", _says(401, "Incorrect API key provided"), None, "--verbose"),
+        ("no_key", _says(401, "Incorrect API key provided"), None, "export GLASSLOOP_API_KEY="),
         ("model_misspelt", _says(404, "The model `m` does not exist"), None, "-m m"),
         ("free_tier", _says(402, "Insufficient Balance"), None, "add credit"),
         (
@@ -83,3 +83,9 @@ def test_a_cause_is_named_with_its_fix(
     found = {one.code: one for one in report.diagnoses}
     assert code in found, [report.why, *found]
     assert fix in found[code].fix
+
+
+def test_the_command_about_a_wrong_key_asks_the_same_address() -> None:
+    report = report_of(_says(401, "Incorrect API key provided"), ("forced_call",), key="gw-live-7f3a9c2e1b8d")
+    (found,) = (one for one in report.diagnoses if one.code == "wrong_key")
+    assert f"--base-url {report.base_url} -m m " in found.fix

@@ -18,7 +18,7 @@ from glassloop.doctor.kit import EVERY_KIND
 from glassloop.doctor.patient import Budget, Patient
 from glassloop.doctor.probe import Probe
 from glassloop.doctor.probes import PROBES, QUICK
-from glassloop.doctor.report import curl_of, telling, to_json, to_markdown
+from glassloop.doctor.report import curl_of, summary, telling, to_json, to_markdown
 from glassloop.testing.server import ChatServer, Completion, Reply, Request, calls, fails, says
 
 Script = Callable[[Request], Reply]
@@ -138,6 +138,7 @@ def test_a_model_that_never_calls_is_weak_and_its_endpoint_is_ready() -> None:
     assert "a weak model" in probed(report, "forced_call").seen
     assert "0 of 3" in probed(report, "tool_choice_auto").seen
     assert report.verdict == "ready"
+    assert summary(report)[0].endswith("is ready, but this model did not call a tool as it was told to.")
     assert [one.code for one in report.diagnoses] == ["imagination"]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -68,3 +69,17 @@ def test_day2_chat_is_short_and_chats_with_all_four_tools(
     assert "项目.md" in shown
     assert shown.count("user: ") == 1
     assert len(model.requests[2].entries) == 2
+
+
+def test_day2_chat_without_a_key_says_so_in_a_line(tmp_path: Path) -> None:
+    kept = {
+        name: value
+        for name, value in os.environ.items()
+        if "_API_KEY" not in name and name != "GLASSLOOP_MODEL"
+    }
+    done = subprocess.run(
+        [sys.executable, str(EXAMPLES / "day2_chat.py")],
+        cwd=tmp_path, env={**kept, "GLASSLOOP_CONFIG_DIR": str(tmp_path)}, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert (done.returncode, done.stderr.count("\n")) == (1, 1)
+    assert "set OPENROUTER_API_KEY" in done.stderr

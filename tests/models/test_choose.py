@@ -4,7 +4,7 @@ import pytest
 
 from glassloop.core.errors import ConfigError
 from glassloop.models.choose import model_from
-from glassloop.models.providers import ALIASES, PROVIDERS
+from glassloop.models.providers import ALIASES, PROVIDERS, start_hint_at
 from glassloop.models.urls import host_of, is_private_host, normal_base_url
 from glassloop.wire.profile import Profile
 
@@ -125,3 +125,17 @@ def test_each_row_of_the_provider_table_is_sound(provider):
 def test_aliases_lead_to_rows():
     assert set(ALIASES.values()) <= set(PROVIDERS)
     assert not set(ALIASES) & set(PROVIDERS)
+
+
+@pytest.mark.parametrize(
+    ("url", "words"),
+    [
+        ("http://127.0.0.1:11434/v1", "ollama serve"),
+        ("http://localhost:1234/v1", "lms server start"),
+        ("http://localhost:4321/v1", ""),
+        ("http://example.org:11434/v1", ""),
+    ],
+)
+def test_a_local_server_that_does_not_run_is_known_by_its_port(url: str, words: str) -> None:
+    assert words in start_hint_at(url)
+    assert bool(words) == bool(start_hint_at(url))

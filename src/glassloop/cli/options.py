@@ -287,7 +287,7 @@ def agent_of(
     from glassloop.cli.tooling import toolbox_of
 
     said = options.system or config.instructions
-    return Agent(
+    agent: Agent[str] = Agent(
         connected(options, config),
         instructions="\n\n".join(filter(None, (said, around.instructions if around else ""))),
         tools=toolbox_of(
@@ -301,6 +301,9 @@ def agent_of(
         journal=keeping.journal if keeping else None,
         recorder=keeping.recorder if keeping else None,
     )
+    if around:
+        around.say_left_out()  # not before: what is wrong with the configuration is said alone
+    return agent
 
 
 def surroundings(options: Options, config: Config) -> Surroundings:

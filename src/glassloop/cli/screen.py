@@ -44,6 +44,13 @@ _ENDS: Mapping[str, str] = {
 }
 """Ends that are neither an answer nor an error."""
 
+_GOES_ON: Mapping[str, str] = {
+    "turn": "asking again",
+    "final": "asking for a last answer",
+    "summary": "asking for a summary of the older turns, to send less",
+}
+"""What is done after a model gave no reply."""
+
 LONGEST = 500
 """Columns of a message that wraps."""
 
@@ -98,6 +105,8 @@ class Screen:
         match event:
             case ModelStarted():
                 gave_up, self._gave_up = self._gave_up, []
+                if gave_up:
+                    gave_up.append(Line(f"↻ {_GOES_ON[event.purpose]}", "mend"))
                 self._round, self._purpose = event.round + self.before, event.purpose
                 self._asked += 1
                 return gave_up
@@ -187,7 +196,10 @@ def event_lines(event: Event) -> list[Line]:
 
 
 def _told(text: str) -> str:
-    return one_line(in_terminal_words(text))
+    """A message of several lines in one, each line a sentence."""
+    lines = [line.strip() for line in in_terminal_words(text).splitlines() if line.strip()]
+    ended = [line if line.endswith((".", "!", "?", ":", ")")) else f"{line}." for line in lines[:-1]]
+    return one_line(" ".join([*ended, *lines[-1:]]))
 
 
 def mend_line(mend: Mend) -> Line:

@@ -19,7 +19,7 @@ from glassloop.cli.wording import program
 from glassloop.core.entries import Entry, Note, Reply, Summary, System, ToolResult, User
 from glassloop.core.events import Event, ModelFinished, ModelStarted, ToolFinished, ToolStarted
 from glassloop.core.tools import ToolSpec
-from glassloop.models.scripted import ScriptedModel
+from glassloop.models.model import ModelRequest
 
 _LABEL = 11
 """Columns of the label before a paragraph."""
@@ -47,9 +47,9 @@ class Pace(Enum):
 
 @dataclass(slots=True)
 class Story:
-    """Tells the events of a run with a scripted model."""
+    """Tells the events of a run whose model plays a script; `requests` fills with what that model is asked."""
 
-    model: ScriptedModel
+    requests: Sequence[ModelRequest]
     specs: Sequence[ToolSpec]
     pace: Pace
     _width: int = field(default_factory=lambda: min(_WIDEST, width_of_terminal(sys.stdout)))
@@ -96,7 +96,7 @@ class Story:
     async def _request(self) -> None:
         """The request that the model was sent: what is new in it in full, the rest counted."""
         await self._heading(f"request {self._number}", "to the model")
-        requests = self.model.requests[: self._number]  # the run may be further on than the story
+        requests = self.requests[: self._number]  # the run may be further on than the story
         before = len(requests[-2].entries) if len(requests) > 1 else 0
         if before:
             self._paragraph(f"({counted(before, 'message')} as before)", dim=True, indent=2)

@@ -56,13 +56,17 @@ def look_around(config: Config, folder: Path | None = None) -> Found:
 
 @dataclass(slots=True)
 class Surroundings:
-    """What is trusted of it. `tools` are its own tools, and `mcp` those of the servers that run."""
+    """What is trusted of it. `tools` are its own tools, and `mcp` those of the servers that run.
+
+    `left_out` is what is to be said of the rest, once it is known that there is a run.
+    """
 
     instructions: str = ""
     tools: tuple[Tool, ...] = ()
     mcp: McpTools | None = None
     configured: Mapping[str, Configured] = field(default_factory=dict)
     store: TrustStore = field(default_factory=TrustStore.in_user_folder)
+    left_out: list[Line] = field(default_factory=list)
     _listings: int = 0
 
     def all_tools(self) -> list[Tool]:
@@ -103,6 +107,11 @@ class Surroundings:
         except OSError as error:
             say(Line(f"! {visible(str(self.store.path))} cannot be written: {error.strerror}", "mend"))
 
+    def say_left_out(self) -> None:
+        """Say it, once."""
+        while self.left_out:
+            say(self.left_out.pop(0))
+
     def close(self) -> None:
         """End the servers."""
         if self.mcp is not None:
@@ -110,20 +119,22 @@ class Surroundings:
 
 
 def surroundings_of(config: Config, *, with_tools: bool) -> Surroundings:
-    """Use what is trusted, and say in a line what is not. Starts the servers; the caller closes them."""
+    """Use what is trusted, and keep a line on what is not. Starts the servers; the caller closes them."""
     found, store = look_around(config), TrustStore.in_user_folder()
     for warning in found.warnings:
         say(Line(f"! {visible(warning)}", "mend"))
-    texts = [one for one in found.texts if one.own or _is_trusted(store, one.path, one.text)]
+    left_out: list[Line] = []
+    texts = [one for one in found.texts if one.own or _is_trusted(store, one.path, one.text, left_out)]
     skills = [
         one
         for one in (found.skills if with_tools else ())
-        if one.own or _is_trusted(store, one.path, one.text)
+        if one.own or _is_trusted(store, one.path, one.text, left_out)
     ]
     made = Surroundings(
         "\n\n".join(filter(None, (instructions_of(texts), listed(skills)))),
         _skill_tools(skills),
         store=store,
+        left_out=left_out,
     )
     if with_tools:
         _start_servers(made, found.servers)
@@ -132,12 +143,13 @@ def surroundings_of(config: Config, *, with_tools: bool) -> Surroundings:
     return made
 
 
-def _is_trusted(store: TrustStore, path: Path, text: str) -> bool:
+def _is_trusted(store: TrustStore, path: Path, text: str, left_out: list[Line]) -> bool:
     standing = store.standing(path, text)
     if standing == "trusted":
         return True
     why = "is not trusted yet" if standing == "new" else "has changed since it was trusted"
-    say(Line(f"! {one_line(str(path))} {why} and is left out. To look at it: {program()} trust", "mend"))
+    words = f"! {one_line(str(path))} {why} and is left out. To look at it: {program()} trust"
+    left_out.append(Line(words, "mend"))
     return False
 
 
@@ -156,7 +168,7 @@ def _start_servers(made: Surroundings, servers: Servers) -> None:
     if (
         servers.file
         and servers.of_project()
-        and _is_trusted(made.store, servers.file.path, servers.file.text)
+        and _is_trusted(made.store, servers.file.path, servers.file.text, made.left_out)
     ):
         chosen += servers.of_project()
     chosen = [one for one in chosen if not one.settings.disabled]

@@ -161,6 +161,8 @@ def _reply_lines(reply: Reply, width: int, *, whole: bool) -> list[Line]:
         lines.append(Line(f"thinking: {thought}", "quiet"))
     if reply.text.strip():
         lines.append(Line(visible(reply.text)))
+    if reply.is_empty:
+        lines.append(Line("(an empty reply)", "mend"))
     for call in reply.tool_calls:
         text = f"→ {call_text(call.name, call.arguments if call.arguments is not None else call.text)}"
         lines.append(Line(text if whole else shortened(text, width), "call"))

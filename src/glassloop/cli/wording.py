@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import shutil
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 _REWORDED: Sequence[tuple[re.Pattern[str], str]] = (
@@ -34,19 +34,11 @@ def in_terminal_words(text: str) -> str:
     return text
 
 
-STARTED_BY: Mapping[str, str] = {
-    "ollama": "Is Ollama running? Start it with: ollama serve",
-    "lmstudio": "Is LM Studio's server running? Start it with: lms server start",
-    "llamacpp": "Is the server running? llama.cpp's is started with: llama-server -m model.gguf --jinja",
-    "vllm": "Is the server running? vLLM's is started with: vllm serve MODEL",
-}
-"""What to do where nothing listens on a local server's port."""
-
-
 def start_hint(url: str) -> str:
     """How the server at this URL is started, if it is where one of the known local servers is looked for."""
     from glassloop.config import local_addresses
     from glassloop.core.errors import ConfigError
+    from glassloop.models.providers import PROVIDERS
     from glassloop.models.urls import origin
 
     try:
@@ -54,7 +46,7 @@ def start_hint(url: str) -> str:
     except ConfigError:
         return ""
     return next(
-        (STARTED_BY.get(name, "") for name, home in places.items() if origin(home) == origin(url)), ""
+        (PROVIDERS[name].started_by for name, home in places.items() if origin(home) == origin(url)), ""
     )
 
 

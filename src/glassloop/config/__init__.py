@@ -17,6 +17,7 @@ from typing import Any
 from glassloop import folders
 from glassloop.config import allowed, merging
 from glassloop.config.keys import (
+    API_KEY,
     BASE_URL,
     COMMAND_LINE,
     GENERAL,
@@ -172,6 +173,7 @@ def model_of(config: Config, **options: Any) -> Model:
     options.setdefault("key", config.key)
     if options["key"] is None:
         _need_no_key(config)
+    options["about_key"] = _about_key(config)
     if config.tool_mode != "auto":
         options["tool_mode"] = config.tool_mode
     spec = config.model
@@ -188,6 +190,15 @@ def _no_model(config: Config) -> str:
     if config.base_url:
         return f"No model is named for {config.base_url}. Add -m NAME; `glassloop models` lists them."
     return "No model is set. Name one with -m, or set GLASSLOOP_MODEL."
+
+
+def _about_key(config: Config) -> str:
+    """Where the key came from; without one, what to set."""
+    if config.key:
+        return f"The key came from {config.sources['key']}."
+    provider = PROVIDERS.get(config.provider or "")
+    names = provider.keys if provider and provider.keys else (API_KEY,)
+    return f"No key was sent: set {' or '.join(names)} in the environment or in .env."
 
 
 def _need_no_key(config: Config) -> None:

@@ -27,7 +27,7 @@ class Compacting:
         due = self._context.due(hint, least=1)
         self._step: Step = Finish(1, "answered")
         if due:
-            self._step = CallModel(1, "summary", due.entries, replaces=due.replaces, most=due.most)
+            self._step = CallModel(1, "summary", due.entries, (), due.replaces, due.most, due.worth)
 
     @property
     def entries(self) -> list[Entry]:

@@ -37,11 +37,15 @@ How = Literal["summary", "trim"]
 
 @dataclass(frozen=True, slots=True)
 class SummaryDue:
-    """A summary to ask for: what is sent, how many entries of the conversation it will stand for, its most tokens."""
+    """A summary to ask for: what is sent, how many entries of the conversation it will stand for, its most tokens.
+
+    `worth`: about how many tokens these come to, without what is sent all the same.
+    """
 
     entries: tuple[Entry, ...]
     replaces: int
     most: int
+    worth: int
 
 
 class Context:
@@ -114,11 +118,13 @@ class Context:
         cut = first_kept(conversation, self.window.keep_last, kept)
         new = [one for one in conversation[before:cut] if not isinstance(one, Summary)]
         first = next((one for one in conversation if is_task(one)), None)
-        if estimate_entries(one for one in new if one is not first and not is_pinned(one)) < least:
+        worth = estimate_entries(one for one in new if one is not first and not is_pinned(one))
+        if worth < least:
             return None
         earlier = [one for one in self.sent if isinstance(one, Summary)]
         most = most_tokens(self.size)
-        return SummaryDue(summary_request([*earlier, *new], asked, most, hint), cut, most)
+        request = summary_request([*earlier, *new], asked, most, hint)
+        return SummaryDue(request, cut, most, worth + estimate_entries(earlier))
 
     def _rooms(self) -> tuple[int, int]:
         """Estimates of what the turns behind a summary may take, and the request for it: all, in an unknown window."""

@@ -143,7 +143,8 @@ class Loop:
         return CallModel(self._seq, purpose, sent, self._take_notes(), compacted=self._context.compacted)
 
     def _call_for_summary(self, due: SummaryDue) -> CallModel:
-        return CallModel(self._seq, "summary", due.entries, self._take_notes(), due.replaces, due.most)
+        notes = self._take_notes()
+        return CallModel(self._seq, "summary", due.entries, notes, due.replaces, due.most, due.worth)
 
     @property
     def _may_summarise(self) -> bool:
@@ -246,11 +247,10 @@ class Loop:
         self._empty += 1
         if self._stopping:
             self._finish(self._stopping, reply.reasoning.strip() or self._last_text())
-        elif self._empty == 1:
-            self._step = self._call_model()
         elif self._empty < _EMPTY_RETRIES:
-            self._note(Note(words.NUDGE, "empty_reply"))
-            self._step = self._call_model()
+            if self._empty > 1:
+                self._note(Note(words.NUDGE, "empty_reply"))
+            self._step = self._call_model()._replace(mends=(words.asked_again(reply),))
         elif reply.reasoning.strip():
             mend = Mend(
                 "reasoning_as_answer",

@@ -17,8 +17,9 @@ class CallModel(NamedTuple):
     """Ask the model. `entries` is what is sent; `notes` are new since the last call and not journaled yet.
 
     For a summary, feed the `Summary` of the first `replaces` entries of the conversation, of about `most` tokens
-    at the most, or a `ModelFailed` of the kind "SummaryFailed" (`core/summary.py` reads the reply).
-    `compacted` says what was done to the history since a model last answered.
+    at the most, or a `ModelFailed` of the kind "SummaryFailed" (`core/summary.py` reads the reply). These entries come
+    to about `worth` tokens, where that is known: a summary that is no shorter is a failure.
+    `compacted` says what was done to the history since a model last answered; `mends` why it is asked again.
     """
 
     seq: int
@@ -27,7 +28,9 @@ class CallModel(NamedTuple):
     notes: tuple[tuple[int, Note], ...] = ()
     replaces: int = 0
     most: int = 0
+    worth: int = 0
     compacted: Compacted | None = None
+    mends: tuple[Mend, ...] = ()
 
 
 class PrepareCalls(NamedTuple):

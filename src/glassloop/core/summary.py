@@ -15,7 +15,7 @@ from glassloop.core.errors import EndpointError
 from glassloop.core.events import Purpose
 from glassloop.core.journal import ModelFailed
 from glassloop.core.steps import CallModel
-from glassloop.core.tokens import estimate
+from glassloop.core.tokens import estimate, estimate_entry
 from glassloop.core.window import shortened
 
 SUMMARY_FAILED = "SummaryFailed"
@@ -141,7 +141,10 @@ def read_summary(reply: Reply, step: CallModel) -> Summary | ModelFailed:
     tokens = estimate(text)
     if tokens > 2 * step.most:
         text = shortened(text, len(text) * step.most // tokens)
-    return Summary(f"{_words_for([text]).head}\n\n{text}", step.replaces, reply.usage)
+    summary = Summary(f"{_words_for([text]).head}\n\n{text}", step.replaces, reply.usage)
+    if 0 < step.worth <= estimate_entry(summary):
+        return ModelFailed(SUMMARY_FAILED, "it was no shorter than what it was to stand for", reply)
+    return summary
 
 
 def _rounded(number: float) -> int:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from glassloop.core.entries import Mend, Reply
+
 NUDGE = "Your last reply was empty. Give the final answer as text now, or call a tool."
 REFUSED_FINAL = "This call was not run: tools are no longer available in this run."
 LIMIT_REACHED = (
@@ -26,6 +28,12 @@ def repeated(name: str, times: int) -> str:
         f"You have called {name} {times} times with the same arguments and got the same result. "
         "Calling it again will not change it: use what you have, try something else, or answer."
     )
+
+
+def asked_again(reply: Reply) -> Mend:
+    """Told to people where a reply held neither words nor calls."""
+    what = "held nothing but reasoning" if reply.reasoning.strip() else "was empty"
+    return Mend("empty_reply", f"the reply {what}; asked again")
 
 
 def not_allowed(reason: str) -> str:

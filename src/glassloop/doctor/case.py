@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 from glassloop.core.entries import JSON
+from glassloop.core.secrets import SECRET_HEADERS
 from glassloop.doctor.findings import Report
 from glassloop.doctor.tape import Exchange
 from glassloop.models.providers import PROVIDERS
@@ -93,6 +94,11 @@ _KEYS: tuple[tuple[str, str], ...] = (
     ("sk-proj-", "openai"),
 )
 """How keys begin, and whose they are."""
+
+
+def sends_key(case: Case) -> bool:
+    """Whether any header carries a secret."""
+    return any(name.lower() in SECRET_HEADERS for name in case.headers)
 
 
 def owner_of_key(case: Case) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
-from glassloop.doctor.case import Case, owner_of_key
+from glassloop.doctor.case import Case, owner_of_key, sends_key
 from glassloop.doctor.findings import Diagnosis
 from glassloop.models.providers import PROVIDERS
 from glassloop.models.urls import host_of, origin
@@ -86,10 +86,16 @@ _RULES: tuple[_Rule, ...] = (
         "export {variable}=…",
     ),
     _Rule(
+        "no_key",
+        lambda case: _error(case, "AuthenticationFailed") and not sends_key(case),
+        "No key is sent.",
+        "export {variable}=…",
+    ),
+    _Rule(
         "wrong_key",
-        lambda case: _error(case, "AuthenticationFailed") and not owner_of_key(case),
-        "The key is missing, wrong, or may not use this model.",
-        "glassloop run --verbose -m {model} hello   # says where the key comes from",
+        lambda case: _error(case, "AuthenticationFailed") and sends_key(case) and not owner_of_key(case),
+        "The key is wrong, or may not use this model.",
+        "glassloop run --verbose --base-url {url} -m {model} hello   # says where the key comes from",
     ),
     _Rule(
         "proxy",
@@ -145,8 +151,7 @@ _RULES: tuple[_Rule, ...] = (
     _Rule(
         "https_for_http",
         lambda case: (
-            case.url.startswith("https://")
-            and re.search(r"wrong_version_number|wrong version number", case.said) is not None
+            case.url.startswith("https://") and re.search(r"does not speak tls", case.said) is not None
         ),
         "The server speaks plain HTTP there, and is asked with https://.",
         "glassloop doctor --base-url {http} -m {model}",

@@ -108,6 +108,12 @@ class Report:
         return tuple(dict.fromkeys(changes))
 
     @property
+    def calls_tools(self) -> bool:
+        """Whether the model called a tool as it was told to, wherever it was told to and answered."""
+        counts = [self.facts[name] for name in ("forced_call", "streamed_call") if name in self.facts]
+        return any(counts) or not counts
+
+    @property
     def facts(self) -> dict[str, JSON]:
         """What the probes measured, by name."""
         return {name: value for probed in self.probes for name, value in probed.facts}

@@ -50,11 +50,11 @@ def summary(report: Report) -> list[str]:
 
 def _verdict(report: Report) -> str:
     match report.verdict:
-        case "ready" if report.adaptations:
-            count = len(report.adaptations)
-            return f"{report.name} is ready, with {count} adaptation{'' if count == 1 else 's'}."
         case "ready":
-            return f"{report.name} is ready."
+            count = len(report.adaptations)
+            adapted = f", with {count} adaptation{'' if count == 1 else 's'}" if count else ""
+            weak = "" if report.calls_tools else ", but this model did not call a tool as it was told to"
+            return f"{report.name} is ready{adapted}{weak}."
         case "unusable":
             return f"{report.name} cannot be used: {report.why}"
         case "stopped":

@@ -11,7 +11,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from glassloop.core.entries import JSON, Entry, Reply, Usage
-from glassloop.core.errors import ConfigError, EndpointError
+from glassloop.core.errors import AuthenticationFailed, ConfigError, EndpointError
 from glassloop.core.events import Warned
 from glassloop.core.recording import NoRecorder, Recorder
 from glassloop.core.secrets import MASK, SECRET_HEADERS, mask
@@ -43,6 +43,7 @@ _UNVERIFIED = (
 )
 _DEADLINES = Deadlines()
 _RETRIES = Retries()
+_PROXY_REFUSES = 407
 _LONG_REQUEST = 6_000
 """Bytes from which on it matters how large the window is: no model's is much smaller."""
 
@@ -69,6 +70,7 @@ class Endpoint:
         learned: Where what is learned is kept; the user's data folder if not given.
         provider: Its row of the provider table, whose facts are the lowest layer of the profile.
         stream: Whether replies are asked for as streams.
+        about_key: Where the key came from, or where one can be set; said when it is refused.
         limit: The largest body of an answer that is read, in decoded bytes.
 
     Raises `ConfigError` for a base URL, certificate file, key or profile that cannot be used.
@@ -93,6 +95,7 @@ class Endpoint:
         provider: Provider | None = None,
         stream: bool = True,
         limit: int = DEFAULT_LIMIT,
+        about_key: str = "",
     ) -> None:
         self.base_url = normal_base_url(base_url)
         self.model = model
@@ -103,6 +106,7 @@ class Endpoint:
         self.headers = _headers(key, headers or {})
         self._secrets = [value for name, value in self.headers.items() if name.lower() in SECRET_HEADERS]
         self._secrets += [key] if key else []
+        self._about_key = about_key or ("" if self._secrets else "No key was sent: pass `key=`.")
         self._name = name or f"{model} at {urlsplit(self.base_url).netloc}"
         self.told = _settings(profile, tool_mode)
         """What you know of the endpoint, as profile changes."""
@@ -272,6 +276,11 @@ class Endpoint:
         said, self._warnings = self._warnings, []
         return said
 
+    def explain(self, error: EndpointError) -> None:
+        """Where a key was refused, say in the hint whether one was sent, and where it came from."""
+        if isinstance(error, AuthenticationFailed) and error.status != _PROXY_REFUSES:
+            error.hint = f"{self._about_key} {error.hint}".strip() if self._secrets else self._about_key
+
     def masked(self, text: str) -> str:
         """Text of the endpoint with the secrets in it masked."""
         return mask(text, self._secrets)
@@ -292,6 +301,7 @@ class Endpoint:
         )
         error.provider_text = self.masked(error.provider_text or text[:500])
         error.status, error.url = answer.status, answer.url
+        self.explain(error)
         raise error
 
     def _warn(self, code: str, text: str) -> None:

@@ -25,6 +25,7 @@ from glassloop.models.connection import BadHttp, Connection, HungUp
 from glassloop.models.deadlines import Deadlines
 from glassloop.models.decoding import BadCoding
 from glassloop.models.pool import Place, Pool, ProxyLost, ProxyRefused, proxy_lines
+from glassloop.models.providers import start_hint_at
 from glassloop.models.proxies import Proxy, proxy_for
 from glassloop.models.urls import host_of, is_loopback_host
 from glassloop.models.watch import HeadClock
@@ -227,6 +228,10 @@ def _tls(verify: bool, ca: str | Path | None) -> ssl.SSLContext:
     return context
 
 
+_NOT_TLS = ("WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE")
+"""What OpenSSL, by its version, says of a server that answers in plain HTTP."""
+
+
 def _lost(error: Exception, url: str) -> ConnectionLost:
     host = host_of(url)
     retries = None
@@ -247,8 +252,16 @@ def _lost(error: Exception, url: str) -> ConnectionLost:
             )
         case ProxyRefused():
             words, hint = "The proxy refused", "Check HTTPS_PROXY and its password."
+        case ssl.SSLError(reason=reason) if reason in _NOT_TLS:
+            words = f"{host} does not speak TLS at this port"
+            lost = ConnectionLost(
+                words, url=url, hint="It speaks plain HTTP: write http:// in place of https://."
+            )
+            lost.retries = 0
+            return lost
         case OSError():
-            words, hint = f"{host} could not be reached", "Is the server running, and the port right?"
+            words = f"{host} could not be reached"
+            hint = start_hint_at(url) or "Is the server running, and the port right?"
             retries = 1 if is_loopback_host(host) else None
         case BadHttp():
             words, hint = "The answer is not valid HTTP", ""

@@ -305,5 +305,6 @@ class _Operation:
         error.provider_text = masked(error.provider_text)
         error.request_id = error.request_id or attempt.request_id
         error.url = attempt.url
+        self._endpoint.explain(error)
         if self._partial is not None and not self._partial.is_empty:
             error.partial = self._partial

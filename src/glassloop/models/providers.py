@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from glassloop.core.entries import JSON
+from glassloop.models.urls import is_loopback_host, origin
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,7 +15,8 @@ class Provider:
 
     `keys`: variables that may hold the key, the first that is set wins; its key is sent to this base URL's
     origin only. `address`: variables that move the base URL, read from the same environment as the key.
-    `local`: needs no key. `profile`: what differs from the neutral profile, from the provider's documents.
+    `local`: needs no key; `started_by` is what to do where it does not run. `profile`: what differs from the neutral
+    profile, from the provider's documents.
     """
 
     name: str
@@ -24,6 +26,7 @@ class Provider:
     local: bool = False
     profile: Mapping[str, JSON] = field(default_factory=dict)
     docs: str = ""
+    started_by: str = ""
 
 
 _USAGE_IN_STREAMS: Mapping[str, JSON] = {"stream_options": True}
@@ -164,6 +167,7 @@ _ALL = (
         local=True,
         profile=_USAGE_IN_STREAMS,
         docs="https://docs.ollama.com/api/openai-compatibility",
+        started_by="Is Ollama running? Start it with: ollama serve",
     ),
     Provider(
         "lmstudio",
@@ -172,6 +176,7 @@ _ALL = (
         local=True,
         profile=_USAGE_IN_STREAMS,
         docs="https://lmstudio.ai/docs/developer/openai-compat",
+        started_by="Is LM Studio's server running? Start it with: lms server start",
     ),
     Provider(
         "llamacpp",
@@ -180,6 +185,7 @@ _ALL = (
         local=True,
         profile=_USAGE_IN_STREAMS,
         docs="https://github.com/ggml-org/llama.cpp/tree/master/tools/server",
+        started_by="Is the server running? llama.cpp's is started with: llama-server -m model.gguf --jinja",
     ),
     Provider(
         "vllm",
@@ -188,6 +194,7 @@ _ALL = (
         local=True,
         profile=_USAGE_IN_STREAMS,
         docs="https://docs.vllm.ai/en/latest/serving/openai_compatible_server.html",
+        started_by="Is the server running? vLLM's is started with: vllm serve MODEL",
     ),
 )
 
@@ -210,3 +217,12 @@ ALIASES: Mapping[str, str] = {
     "llama-server": "llamacpp",
 }
 """Other names that people give them."""
+
+
+def start_hint_at(url: str) -> str:
+    """How the server is started that usually listens at this port of one's own machine; "" if none is known."""
+    scheme, host, port = origin(url)
+    if not is_loopback_host(host):
+        return ""
+    usual = (one for one in _ALL if one.local and origin(one.base_url)[::2] == (scheme, port))
+    return next((one.started_by for one in usual), "")

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from glassloop.core.entries import Reply, ToolCall
+from glassloop.core.errors import ConfigError
 from glassloop.core.events import ReasoningDelta, TextDelta
 from glassloop.core.recording import Recorder
 from glassloop.models.model import ModelRequest, Said
@@ -42,7 +43,7 @@ class ScriptedModel:
     """Plays `script`, one line a request (a `Wait` belongs to the line after it). `requests` is what it was asked.
 
     `streamed`: text comes word by word, as from a real endpoint. Raises `IndexError` when it is asked
-    for more than the script has.
+    for more than the script has, and `ConfigError` for a line that is none.
     """
 
     script: Iterable[Line]
@@ -51,7 +52,10 @@ class ScriptedModel:
     requests: list[ModelRequest] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self._lines = iter(list(self.script))
+        script = [self.script] if isinstance(self.script, str) else list(self.script)
+        for number, line in enumerate(script, 1):
+            _check(line, f"line {number} of the script")
+        self._lines = iter(script)
 
     async def stream(self, request: ModelRequest, recorder: Recorder) -> AsyncGenerator[Said, None]:
         self.requests.append(request)
@@ -73,6 +77,10 @@ class ScriptedModel:
         if isinstance(line, Exception):
             raise line
         said = line if isinstance(line, (str, Reply)) else line(request)
+        if not isinstance(said, (str, Reply)):
+            raise ConfigError(
+                f"a function of the script gave {_kind(said)}: give text or a Reply, as calls(…) makes"
+            )
         reply = Reply(text=said, finish_reason="stop") if isinstance(said, str) else said
         return _with_ids(reply, len(request.entries))
 
@@ -84,6 +92,17 @@ class ScriptedModel:
                 return waits, line
             waits.append(line)
         raise IndexError(f"the script of {self.name} is over, but it was asked once more")
+
+
+def _check(line: object, where: str) -> None:
+    if not isinstance(line, (str, Reply, Exception, Wait)) and not callable(line):
+        raise ConfigError(
+            f"{where} is {_kind(line)}: give text, calls(call(…)), an exception, a Wait or a function of the request"
+        )
+
+
+def _kind(thing: object) -> str:
+    return f"of the type {type(thing).__name__}"
 
 
 async def _wait(until: float | asyncio.Event) -> None:

@@ -16,8 +16,8 @@ from glassloop.sessions.wire_log import Exchange
 
 _OLDER = "session {} was recorded by a Glassloop that did not keep how a run was set up: it can be shown, not replayed"
 _NO_WIRE = (
-    "nothing that went over the wire is kept of session {}, so it cannot be replayed. "
-    "If it came from a file: it is in an export only with --wire"
+    "nothing that went over the wire is kept of session {}: it can be shown, not replayed. "
+    "A scripted model sends nothing over a wire, and an export holds it only with --wire"
 )
 _ENDS = (Reply, Summary, ModelFailed, Cancelled)
 """How a model call ends."""
@@ -59,10 +59,10 @@ def recorded_runs(path: Path, session_id: str) -> list[RecordedRun]:
             (last,) = connection.execute(
                 "SELECT max(entry_id) FROM entry WHERE run_id = ?", (run_id,)
             ).fetchone()
-            if setup is None:
-                raise SessionError(_OLDER.format(session_id))
-            records = tuple(one.record for one in own)
             every = wire_log.exchanges(connection, run_id)
+            if setup is None:
+                raise SessionError((_OLDER if every else _NO_WIRE).format(session_id))
+            records = tuple(one.record for one in own)
             ends = [one.seq for one in records if one.seq >= 1 and isinstance(one.value, _ENDS)]
             exchanges = tuple(heard(every, ends))
             agents = {

@@ -203,7 +203,7 @@ def _execute(one: Outcome) -> str | None:
 def _answer(one: Outcome) -> str | None:
     if one.error is not None:
         return f"ended with {one.error}"
-    expected = one.quirk.expect["content"]
+    expected = one.quirk.expect.get("content")
     if expected is not None and expected.startswith("(unchanged"):
         expected = one.quirk.wire["body"]["choices"][0]["message"]["content"]
     if expected is not None and one.text != expected:
@@ -254,7 +254,7 @@ _CHECKS = {
 def _wrong_calls(one: Outcome) -> str | None:
     """These calls must have run and no others; optional parameters have their defaults."""
     left = list(one.ran)
-    for call in one.quirk.expect["calls"]:
+    for call in one.quirk.expect.get("calls", ()):
         wanted = (call["name"], call["arguments"])
         match = next((ran for ran in left if ran[0] == wanted[0] and _holds(wanted[1], ran[1])), None)
         if match is None:

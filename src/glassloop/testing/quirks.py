@@ -22,6 +22,9 @@ from glassloop.testing.rawhttp import read_request, send, send_chunked
 from glassloop.testing.server import Completion, Request, calls, says
 from glassloop.testing.triggers import has_history, is_about_history, triggered
 
+ACTIONS = ("answer", "execute", "feed_back", "retry", "adapt_request", "raise")
+"""What may be the right thing to do about a quirk."""
+
 _DONE = "Done."
 
 
@@ -76,6 +79,8 @@ def _quirk(data: JSON) -> Quirk:
         missing = [one for one in needed if not isinstance(data.get(name), dict) or one not in data[name]]
         if missing:
             raise ValueError(f"its `{name}` is no object with {' and '.join(missing)}")
+    if data["expect"]["action"] not in ACTIONS:
+        raise ValueError(f"its `expect.action` is none of {', '.join(ACTIONS)}")
     return Quirk(*(data[name] for name in (*_TEXTS, *_OBJECTS)))
 
 
@@ -118,19 +123,24 @@ class QuirkServer:
 
     async def _answer(self, request: Request, writer: asyncio.StreamWriter) -> bool:
         """Answer one request; whether the connection stays open."""
+        place = request.path.strip("/").removesuffix("/chat/completions").removesuffix("/v1").strip("/")
+        quirk_id = place.partition("/")[0]
+        quirk = self.quirks.get(quirk_id)
+        if quirk is None:
+            some = ", ".join([*self.quirks][:3])
+            words = f"no quirk {quirk_id!r} is served here; there are {len(self.quirks)}, such as {some}"
+            return await send(writer, 404, {}, [_json({"error": {"message": words}})])
         if request.method != "POST":
             return await send(
                 writer, 200, {}, [_json({"object": "list", "data": [{"id": "m", "object": "model"}]})]
             )
-        place = request.path.strip("/").removesuffix("/chat/completions").removesuffix("/v1").strip("/")
-        quirk = self.quirks.get(place.partition("/")[0])
         run = self.runs.setdefault(place, Run())
         run.requests.append(request)
         body = request.body if isinstance(request.body, dict) else {}
-        run.played = quirk is not None and triggered(quirk.action, quirk.when, body, played_before=run.played)
+        run.played = triggered(quirk.action, quirk.when, body, played_before=run.played)
         run.plays += run.played
-        if quirk is None or not run.played:
-            return await _play_normal(writer, body, reply_to(body, quirk.when if quirk else None))
+        if not run.played:
+            return await _play_normal(writer, body, reply_to(body, quirk.when))
         return await _play(writer, quirk.wire, streamed=body.get("stream") is True)
 
 

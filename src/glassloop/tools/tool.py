@@ -158,6 +158,11 @@ def tool(
 
 def as_tool(thing: Tool | Callable[..., Any]) -> Tool:
     """A `Tool` as it is; a function, a bound method or a partial with the default options."""
+    if isinstance(thing, str):
+        raise ToolDefinitionError(
+            f"{thing!r} is a name and no tool. A ready-made tool is loaded: "
+            f"`from glassloop.tools.builtin import load`, then `tools=load({thing!r})`."
+        )
     return thing if isinstance(thing, Tool) else _from_function(thing)
 
 

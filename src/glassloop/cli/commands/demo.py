@@ -1,9 +1,16 @@
-"""`glassloop demo`: the story of examples/minimal.py through the real loop, every request and reply shown. No key."""
+"""`glassloop demo`: the story of examples/minimal.py through the real loop, every request and reply shown. No key.
+
+A demo that is kept is asked of a server on this machine, so that there is a wire to look at and to replay.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import sys
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import click
 
@@ -16,7 +23,12 @@ from glassloop.cli.storytelling import Pace, Story
 from glassloop.cli.wording import program
 from glassloop.config import load
 from glassloop.core.entries import Reply
+from glassloop.core.recording import Recorder
+from glassloop.models.model import Model, ModelRequest, Said
 from glassloop.models.scripted import ScriptedModel, call, calls
+
+if TYPE_CHECKING:
+    from glassloop.testing.server import Completion
 
 QUESTION = "How is the weather in Tokyo, what is (15 + 27) * 3, and what does my note on packing say?"
 ANSWER = (
@@ -63,7 +75,7 @@ def script() -> list[Reply | str]:
 
 @click.command()
 @click.option("--fast", is_flag=True, help="Without the pauses.")
-@click.option("--keep", is_flag=True, help="Keep it as a session, to look at, search and export afterwards.")
+@click.option("--keep", is_flag=True, help="Keep it as a session, to look at, export and replay afterwards.")
 def command(fast: bool, keep: bool) -> int:
     """See the loop at work: a model that plays a script, tools that really run. No key, no network."""
     pace = Pace.NONE if fast or not sys.stdout.isatty() else Pace.READING
@@ -79,17 +91,65 @@ async def _tell(pace: Pace, keeping: Keeping) -> int:
     from glassloop.cli.playing import on_interrupt
     from glassloop.tools.builtin.calculator import calculator
 
-    model = ScriptedModel(script(), name="a script")
     tools = [get_weather, calculator, read_note]
-    agent: Agent[str] = Agent(model, tools=tools, name="demo", journal=keeping.journal)
-    story = Story(model, agent.tools.specs, pace)
-    story.begin()
-    async with agent.stream(QUESTION) as run:
-        with on_interrupt(run.cancel):
-            async for event in run:
-                await story.show(event)
-        story.end(run.result)
-        code = exit_code_for(run.result.stop_reason)
+    async with _model(keeping) as model:
+        agent: Agent[str] = Agent(
+            model, tools=tools, name="demo", journal=keeping.journal, recorder=keeping.recorder
+        )
+        story = Story(model.requests, agent.tools.specs, pace)
+        story.begin()
+        async with agent.stream(QUESTION) as run:
+            with on_interrupt(run.cancel):
+                async for event in run:
+                    await story.show(event)
+            story.end(run.result)
+            code = exit_code_for(run.result.stop_reason)
     if keeping.keeps(run.session):
-        say(Line(f"· kept: {program()} show {run.session.id}", "quiet"))
+        say(Line(f"· kept: {program()} show {run.session.id} --wire", "quiet"))
+        say(Line(f"· once more, offline: {program()} replay {run.session.id}", "quiet"))
     return code if run.result.text == ANSWER or code else FAILED
+
+
+@dataclass
+class _Overheard:
+    """A model with a list of what it is asked, for the story."""
+
+    model: Model
+    requests: list[ModelRequest] = field(default_factory=list)
+
+    @property
+    def name(self) -> str:
+        return self.model.name
+
+    def stream(self, request: ModelRequest, recorder: Recorder) -> AsyncGenerator[Said, None]:
+        self.requests.append(request)
+        return self.model.stream(request, recorder)
+
+    async def close(self) -> None:
+        await self.model.close()
+
+
+@asynccontextmanager
+async def _model(keeping: Keeping) -> AsyncIterator[ScriptedModel | _Overheard]:
+    """The script; where it is kept, played by a server of this machine."""
+    if keeping.store is None:
+        yield ScriptedModel(script(), name="a script")
+        return
+    from glassloop.models.endpoint import Endpoint
+    from glassloop.testing.server import ChatServer
+
+    async with ChatServer([_served(line) for line in script()]) as server:
+        model = _Overheard(Endpoint(server.base_url, "a-script", name="a script"))
+        try:
+            yield model
+        finally:
+            await model.close()
+
+
+def _served(line: Reply | str) -> Completion:
+    """A line of the script, as a server says it."""
+    from glassloop.testing import server
+
+    if isinstance(line, str):
+        return server.says(line)
+    return server.calls(*((one.name, one.arguments) for one in line.tool_calls), text=line.text)

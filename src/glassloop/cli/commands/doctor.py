@@ -116,9 +116,12 @@ def command(
             from glassloop.cli.welcome import show_welcome
 
             return show_welcome(config)
+    endpoints = [
+        _endpoint(config) for config in configs
+    ]  # what is wrong with one is said before any is asked
     reports = []
-    for config in configs:
-        report = run_async(_examined(config, wishes))
+    for config, endpoint in zip(configs, endpoints, strict=True):
+        report = run_async(_examined(config, endpoint, wishes))
         reports.append(report)
         if report.verdict == "interrupted":
             break
@@ -132,12 +135,11 @@ def _exit_code(reports: Sequence[Report]) -> int:
     return INTERRUPTED if INTERRUPTED in codes else next((code for code in codes if code), ANSWERED)
 
 
-async def _examined(config: Config, wishes: _Wishes) -> Report:
+async def _examined(config: Config, endpoint: Endpoint, wishes: _Wishes) -> Report:
     from glassloop.doctor.examination import examine, plan_of
     from glassloop.doctor.patient import Budget, Patient
     from glassloop.doctor.probes import PROBES, QUICK
 
-    endpoint = _endpoint(config)
     probes = QUICK if wishes.quick else PROBES
     requests = _QUICK_REQUESTS if wishes.quick else None
     budget = Budget(requests, wishes.max_tokens, wishes.max_cost)
@@ -276,7 +278,8 @@ def _print_summary(report: Report) -> None:
     from glassloop.doctor.report import COMMAND, summary
 
     head, *rest = summary(report)
-    say(Line(visible(in_terminal_words(head)), "good" if report.verdict == "ready" else "bad"))
+    style: Style = "bad" if report.verdict != "ready" else "good" if report.calls_tools else "mend"
+    say(Line(visible(in_terminal_words(head)), style))
     for line in rest:
         if line.startswith(COMMAND):  # never broken over lines, so that it can be copied
             click.echo(visible(line), err=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from contextlib import suppress
 from pathlib import Path
 
@@ -10,15 +11,20 @@ import click
 
 from glassloop.cli.failures import ANSWERED, FAILED
 from glassloop.cli.printing import say
-from glassloop.cli.screen import Line
+from glassloop.cli.screen import Line, counted
+from glassloop.cli.tables import print_table
+from glassloop.cli.wording import program
 from glassloop.core.errors import ConfigError
 
-_HOW = "Give a catalogue of quirks: JSON Lines, one object a line."
+_HOW = (
+    "Give a catalogue of quirks: JSON Lines, described in docs/endpoints.md, such as those in tests/quirks."
+)
 
 
 @click.group()
 def command() -> None:
-    """Play a catalogue of what real endpoints get wrong (JSON Lines; see docs/endpoints.md)."""
+    """Play a catalogue of what real endpoints get wrong: JSON Lines, described in docs/endpoints.md, such as
+    those in tests/quirks."""
 
 
 @command.command(short_help="Serve each quirk of FILE under a base URL.")
@@ -57,9 +63,14 @@ async def _serve(file: Path, host: str, port: int) -> None:
     from glassloop.testing.quirks import serve as serve_quirks
 
     async with serve_quirks(_catalogue(file), host, port) as server:
-        for quirk in server.quirks.values():
-            print(f"{server.base_url(quirk.id)}\t{quirk.family}\t{quirk.action}\t{quirk.name}", flush=True)
-        say(Line(f"{len(server.quirks)} quirks are served. Ctrl-C ends it.", "good"))
+        quirks = list(server.quirks.values())
+        print_table(
+            ["base URL", "family", "action", "what the endpoint does"],
+            [(server.base_url(one.id), one.family, one.action, one.name) for one in quirks],
+        )
+        sys.stdout.flush()  # who waits for the addresses at a pipe may begin
+        say(Line(f"{counted(len(quirks), 'quirk')} served. Ctrl-C ends it.", "good"))
+        say(Line(f'Try one: {program()} run "hi" -m {server.base_url(quirks[0].id)}#m', "quiet"))
         await asyncio.Event().wait()
 
 

@@ -21,6 +21,11 @@ if TYPE_CHECKING:
     from glassloop.cli.timeline_lines import Round
     from glassloop.sessions.wire_log import Exchange
 
+_NO_WIRE = (
+    "Nothing that went over a wire is kept of this: a scripted model sends nothing, "
+    "and an export has it only with --wire."
+)
+
 
 @click.command()
 @click.argument("session", required=False)
@@ -49,6 +54,8 @@ def command(session: str | None, number: int | None, wire: bool, curl: bool) -> 
     rounds = rounds_of(timeline, store.exchanges(session_id))
     if number is not None:
         rounds = [one for one in rounds if one.number == number] or _no_such(rounds, session_id)
+    if wire and not any(one.exchanges for one in rounds):
+        say(Line(f"! {_NO_WIRE}", "mend"))
     if curl:
         return _print_curl([one for each in rounds for one in each.exchanges])
     if number is None:
@@ -94,7 +101,7 @@ def _print_curl(exchanges: list[Exchange]) -> int:
     from glassloop.sessions.wire_log import curl
 
     if not exchanges:
-        raise SessionError("No request is kept of this: it was sent elsewhere, or the log was lost.")
+        raise SessionError(_NO_WIRE)
     last = exchanges[-1]
     variable = _key_variable(last.url)
     command = curl(last, variable)

@@ -32,7 +32,14 @@ class _Change:
 
     @property
     def diff(self) -> str:
-        return unified(lines_of(self.old.text if self.old else ""), lines_of(self.text), shown(self.parts))
+        old = _compared(self.old.text if self.old else "")
+        return unified(old, _compared(self.text), shown(self.parts))
+
+
+def _compared(text: str) -> list[str]:
+    """The lines as a diff has them: a line end ends the last one, and begins none; where it lacks, that is said."""
+    *lines, last = lines_of(text)
+    return [*lines, f"{last}\n\\ No newline at end of file"] if last else lines
 
 
 # ── write ────────────────────────────────────────────────────────────────────────────────────────────
@@ -61,6 +68,8 @@ def write_file(root: Root, path: str, content: str) -> str:
 def preview_write(root: Root, path: str, content: str) -> str:
     """What `write_file` would do: the diff, or the whole new file. Raises what the call would raise."""
     change = _written(root, path, content)
+    if change.old is None:
+        return f"new file {shown(change.parts)}\n{change.diff or '(empty)'}"
     return change.diff or f"{shown(change.parts)} would stay as it is."
 
 
