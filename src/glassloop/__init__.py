@@ -6,8 +6,8 @@ The names below are the public ones. They load when they are first used, so that
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
 
+TYPE_CHECKING = False  # what type checkers take for true: `typing` takes longer to load than all that is here
 __version__ = "0.1.0"
 
 _PUBLIC = {
@@ -95,6 +95,8 @@ _HOME = {name: module for module, names in _PUBLIC.items() for name in names}
 __all__ = ["__version__", *sorted(_HOME)]  # noqa: PLE0604
 
 if TYPE_CHECKING:
+    from typing import Any
+
     from glassloop.agent import Agent
     from glassloop.core.entries import (
         File,

@@ -82,6 +82,7 @@ class Hands:
     emit: Callable[[Event], None]
     waits: Waits
     deliver: Callable[[Results], Awaitable[None]]
+    _started: dict[int, float] = field(default_factory=dict)
 
     async def run(self, operations: Sequence[Operation]) -> None:
         """Run all to their end. When cancelled: stop them, deliver what is true of each, and raise again."""
@@ -105,7 +106,7 @@ class Hands:
         try:
             result = await self.waits.bound(self._execute(one))
         except asyncio.CancelledError:
-            await self.deliver([(one, _interrupted(one))])
+            await self.deliver([(one, self._interrupted(one))])
             raise
         await self.deliver([(one, result)])
 
@@ -133,10 +134,11 @@ class Hands:
 
     async def _deliver_stopped(self, running: dict[asyncio.Task[ToolResult], Operation]) -> None:
         if running:
-            await self.deliver([(one, _outcome(task, one)) for task, one in running.items()])
+            await self.deliver([(one, self._outcome(task, one)) for task, one in running.items()])
 
     async def _execute(self, one: Operation) -> ToolResult:
         verdict = _verdict(one)
+        self._started[one.seq] = asyncio.get_running_loop().time()
         self.emit(ToolStarted(one.seq, one.call, verdict.arguments))
         try:
             return _result_of(one, await self.tools.execute(verdict, self.context(one)))
@@ -144,6 +146,17 @@ class Hands:
             raise
         except BaseException as error:  # a wrapper around Tools may raise: that is this call's failure
             return ToolResult(one.call.id, one.call.name, (Text(told(error)),), "error")
+
+    def _outcome(self, task: asyncio.Task[ToolResult], one: Operation) -> ToolResult:
+        """What is true of a call that was told to stop: it had finished, or may have taken effect, or did nothing."""
+        if not task.cancelled() and task.exception() is None:
+            return task.result()
+        return self._interrupted(one)
+
+    def _interrupted(self, one: Operation) -> ToolResult:
+        now = asyncio.get_running_loop().time()
+        took = now - self._started.get(one.seq, now)
+        return replace(left(one.call, effect_of(one), INTERRUPTED), seconds=took)
 
     def context(self, one: Operation) -> ToolContext:
         """What the call may know of itself."""
@@ -315,17 +328,6 @@ def _verdict(one: Operation) -> Verdict:
     if one.verdict is None:
         raise ValueError(f"call {one.call.id} was not prepared")
     return one.verdict
-
-
-def _outcome(task: asyncio.Task[ToolResult], one: Operation) -> ToolResult:
-    """What is true of a call that was told to stop: it had finished, or may have taken effect, or did nothing."""
-    if not task.cancelled() and task.exception() is None:
-        return task.result()
-    return _interrupted(one)
-
-
-def _interrupted(one: Operation) -> ToolResult:
-    return left(one.call, effect_of(one), INTERRUPTED)
 
 
 def left(call: ToolCall, effect: Effect | None, why: str) -> ToolResult:

@@ -256,6 +256,7 @@ def test_cancelling_in_a_tool_closes_every_call_truthfully_and_the_session_goes_
             result = await run.wait()
         assert result.stop_reason == "cancelled"
         assert [state for state, _ in results(result.entries)] == ["unknown", "refused"]
+        assert all(one.seconds > 0 for one in result.entries if isinstance(one, ToolResult))
         again = await agent.run("Still there?", session=result.session)
         assert again.text == "Back again."
         assert len(asyncio.all_tasks()) == 1

@@ -266,6 +266,16 @@ def test_on_a_terminal_ctrl_c_stops_the_answer_and_twice_leaves(tmp_path: Path) 
     assert asked == ["hi", "tell me", "and now?"]
 
 
+def test_an_error_whose_first_word_is_longer_than_the_line_is_called_one_once(tmp_path: Path) -> None:
+    data = tmp_path / "home" / "data" / "glassloop"
+    data.mkdir(parents=True)
+    (data / "sessions.db").write_text("no database " * 500)
+    with Screen(tmp_path, "sessions", columns=40) as screen:
+        screen.wait_for("error:", ": ")
+        assert screen.leave() == 1
+        assert screen.seen.count("error:") == 1
+
+
 def test_on_a_terminal_a_person_is_asked_and_what_was_typed_before_is_no_answer(tmp_path: Path) -> None:
     (tmp_path / "tools.py").write_text(WEATHER_TOOLS, encoding="utf-8")
     mail = calls(("send_mail", {"to": "a\x1b[2K@b.c"}))

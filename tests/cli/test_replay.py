@@ -497,6 +497,28 @@ def test_without_more_said_the_recorded_model_is_asked_with_what_the_folder_give
     assert all(word in server.requests[2].raw.decode() for word in ("read_skill", "Be brief. 简短。"))
 
 
+def test_the_recorded_ready_made_tools_are_offered_and_no_others(program: Here) -> None:
+    answers = iter([says("one"), says("two"), says("three")])
+    with ChatServer(lambda _: next(answers)) as server:
+        two = ("-T", "current_time", "-T", "calculator")
+        program.run("run", "-m", f"{server.base_url}#m", *two, "Hi")
+        session = program.last
+        program.run("replay", session, "--from-round", "1")
+        other = program.run("replay", session, "--from-round", "1", "-T", "basics")
+    first, second, _ = (request.body["tools"] for request in server.requests)
+    assert second == first
+    assert "! the recorded run did not have these tools: weather" in other.err
+
+
+def test_a_recording_does_not_take_a_key_to_its_own_address(program: Here) -> None:
+    with ChatServer([says("one")]) as server:
+        program.run("run", "-m", f"{server.base_url}#m", "--no-tools", "Hi")
+        (program.folder / ".env").write_text("GLASSLOOP_API_KEY=sk-of-somewhere-else\n", "utf-8")
+        refused = program.run("replay", program.last, "--from-round", "1")
+    assert (refused.code, len(server.requests)) == (2, 1)
+    assert "is not set for that address" in refused.err
+
+
 def test_a_round_that_there_is_not_is_refused(program: Here) -> None:
     program.ask([LOOK, says("fine")], "How?")
     session = program.last

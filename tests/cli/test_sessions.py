@@ -208,9 +208,9 @@ def test_a_chat_takes_up_the_run_that_broke_off(place: Place) -> None:
 def test_an_unfinished_run_is_not_continued_by_another_agent_unless_that_is_accepted(place: Place) -> None:
     place.killed("look Rom", "look Rom")
     model = place.agent[:2]
-    other = place.look("run", *model, "-c")
+    other = place.look("run", *model, "-T", "calculator", "-c")
     assert other.code == 1
-    assert "-tool look" in other.err
+    assert "-tool look\n" in other.err
     assert "--accept-changes" in other.err
     assert place.look("run", *model, "-c", "--accept-changes").code == 0
 
@@ -225,7 +225,8 @@ def test_a_session_is_continued_by_the_beginning_of_its_id_and_by_words_said_in_
         assert len(place.said()) == 2 * number + 1
     unknown = place.run("run", "-r", "nowhere", "hi")
     assert (unknown.code, unknown.out) == (1, "")
-    assert "there is no session 'nowhere'" in unknown.err
+    assert unknown.err.startswith("error: there is no session 'nowhere'")
+    assert "glassloop sessions list" in unknown.err
     several = place.run("run", "-r", "heard", "hi")
     assert several.code == 1
     assert first in several.err
@@ -248,7 +249,9 @@ def test_a_session_in_use_is_refused_by_the_name_of_its_process(place: Place) ->
             time.sleep(0.05)
         second = place.run("run", "-c", "me too")
         assert second.code == 1
+        assert second.err.startswith("error: session ")
         assert f"in use by process {first.pid}" in second.err
+        assert "--take-over" in second.err
         (place.folder / "wait").unlink()
         out, _ = first.communicate(timeout=60)
     finally:
@@ -443,6 +446,7 @@ def test_sessions_are_listed_searched_named_exported_imported_and_deleted(
     assert sessions("search", "冬天").code == 1
 
     assert sessions("rename", "红叶", "秋", "trip").code == 0
+    assert "has no name now" in sessions("rename", "other", "").err
     assert sessions("label", "秋 trip", "#travel").code == 0
     assert sessions("list", "--label", "travel").out.split("\t")[3] == "秋 trip: 去京都看红叶 #travel\n"
 
@@ -452,6 +456,10 @@ def test_sessions_are_listed_searched_named_exported_imported_and_deleted(
     unknown = sessions("export", "秋 trip", "-o", "talk.PDF")
     assert (unknown.code, ".jsonl, .md, .markdown, .html, .htm" in unknown.err) == (2, True)
     assert not (place.folder / "talk.PDF").exists()
+    taken = sessions("export", "秋 trip", "-o", "tools.py", "--format", "md")
+    assert (taken.code, "tools.py exists: give another name, or --force." in taken.err) == (2, True)
+    assert (place.folder / "tools.py").read_text(encoding="utf-8") == TOOLS
+    assert sessions("export", "秋 trip", "-o", "talk.md", "--force").code == 0
     imported = sessions("import", "talk.jsonl").out.strip()
     assert place.store.entries(imported) == place.store.entries(kyoto)
 
@@ -488,6 +496,45 @@ def test_a_chat_goes_back_forks_and_changes_between_conversations(place: Place) 
     assert table[""] == ["last answer", "this chat"]
     assert table["model calls"] == ["1", "6"]
     assert table["tokens in"] == ["9", "54"]
+
+
+def test_show_without_a_name_means_the_last_session_of_this_folder(place: Place) -> None:
+    place.run("run", "hi")
+    other = place.folder / "other"
+    other.mkdir()
+    shown = glassloop("show", folder=other, env={"XDG_DATA_HOME": str(place.folder / "home" / "data")})
+    assert (shown.code, shown.out) == (1, "")
+    assert "There is no session of this folder yet." in shown.err
+
+
+def test_a_chat_is_not_saved_over_what_is_there(place: Place) -> None:
+    lines = "one\n/save tools.py\n/save talk.json\ntwo\n/save talk.json\n"
+    done = place.run("chat", stdin=lines.encode())
+    assert "tools.py exists: give another name" in done.err
+    assert (place.folder / "tools.py").read_text(encoding="utf-8") == TOOLS
+    saved = json.loads((place.folder / "talk.json").read_text(encoding="utf-8"))
+    assert [one["content"] for one in saved] == ["one", "heard one", "two", "heard two"]
+    assert "talk.json exists" in place.run("chat", stdin=b"three\n/save talk.json\n").err
+
+
+def test_the_chats_commands_say_what_they_did_and_what_they_take(place: Place) -> None:
+    lines = (
+        "one\n/undo\nlook Rom\n/undo\ntwo\nthree\n/rewind 9\n/rewind 2\n/name\n/name 甲\n/name\n/fork 乙\n"
+    )
+    told = place.run("chat", stdin=lines.encode()).err
+    taken_back, acted = told.index("taken back: one"), told.index("taken back: look Rom")
+    assert taken_back < acted < told.index("What its tools did outside is not undone.")
+    assert told.count("not undone") == 1
+    for words in (
+        "N is a number from 0 to 2",
+        "All 2 questions are kept",
+        "it has no name",
+        "named 甲",
+        "it is named 甲",
+        "now, named 乙; the one before is",
+    ):
+        assert words in told
+    assert {one.name for one in place.store.sessions()} == {"甲", "乙"}
 
 
 # ── Limits and beginning ─────────────────────────────────────────────────────────────────────────────

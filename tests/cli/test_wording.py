@@ -40,6 +40,14 @@ REWORDED = {
         "Limits(rounds=0): give a number above 0, or None for no limit",
         "limit rounds = 0: give a number above 0, or None for no limit",
     ),
+    "the file of a session that is not at fault": (
+        "/home/a b/sessions.db: session s1 is in use: take it over (take_over=True)",
+        "session s1 is in use: take it over (--take-over)",
+    ),
+    "the file that is at fault": (
+        "/home/a/sessions.db: it is damaged",
+        "/home/a/sessions.db: it is damaged",
+    ),
     "anything else": ("The model `x` (a=1) is not there.", "The model `x` (a=1) is not there."),
 }
 

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from glassloop.agent import Agent
@@ -43,7 +44,10 @@ UNFINISHED = Line("↻ the last run broke off; it goes on where it stood", "mend
 
 
 class Chat:
-    """One conversation with its agent. `tally` is of this program's time, `clear` or not; `last_tally` of an answer."""
+    """One conversation with its agent. `tally` is of this program's time, `clear` or not; `last_tally` of an answer.
+
+    `saved`: the files that it has been written to.
+    """
 
     def __init__(
         self,
@@ -65,6 +69,7 @@ class Chat:
         self.entries: tuple[Entry, ...] = ()
         self.tally = self.last_tally = Tally()
         self.shows_reasoning = False
+        self.saved: set[Path] = set()
         self._had_nothing = False
         self._last: Result[str] | None = None
         if session is not None:
@@ -85,7 +90,9 @@ class Chat:
     @property
     def unfinished(self) -> bool:
         """Has the conversation a run that broke off, or that waits?"""
-        return self.keeping.keeps(self.session) and unfinished(self.keeping.store, self.session)
+        if self.session is None or not self.keeping.keeps(self.session):
+            return False
+        return unfinished(self.store, self.session.id)
 
     def go_on_with(self, session: Session) -> None:
         """From now on the conversation is this session, as it stands on disk."""
@@ -95,13 +102,14 @@ class Chat:
     def use_model(self, name: str) -> None:
         """Go on with another model. Raises `ConfigError` if there is no such, and stays with the old one."""
         before = self._options, self._config
-        self._options = replace(self._options, model=name, base_url=None)
+        self._options = replace(self._options, model=name, base_url=None, said_by="/model")
         try:
             self._config = self._options.config()
             self.agent = self._made()
         except GlassloopError:
             self._options, self._config = before
             raise
+        self.keeping.note(self._options, self._config)
 
     def _made(self) -> Agent[str]:
         """The agent, with the tools that there are now."""

@@ -151,11 +151,15 @@ def _save(chat: Chat, argument: str) -> list[Line]:
     if not chat.entries:
         return [NOTHING_SAID]
     path = Path(argument or "chat.json").expanduser()
-    if path.exists() and not argument:
-        raise ConfigError(f"{path} exists already. Name a file: /save FILE")
-    path.write_text(
-        json.dumps(chat.messages, ensure_ascii=False, indent=2) + "\n", encoding="utf-8", errors="replace"
-    )
+    text = json.dumps(chat.messages, ensure_ascii=False, indent=2) + "\n"
+    try:
+        # A file of this chat's own making may be written again; anything else that is there stays.
+        mode = "w" if path.resolve() in chat.saved else "x"
+        with path.open(mode, encoding="utf-8", errors="replace") as file:
+            file.write(text)
+    except FileExistsError:
+        raise ConfigError(f"{path} exists: give another name, as in /save FILE") from None
+    chat.saved.add(path.resolve())
     return [Line(f"saved {counted(len(chat.messages), 'message')} to {path}", "good")]
 
 
@@ -171,7 +175,8 @@ def _fork(chat: Chat, argument: str) -> list[Line]:
     if argument:
         store.rename(forked, argument)
     chat.go_on_with(chat.keeping.continued(forked))
-    return [Line(f"this is session {forked} now; the one before is {before}", "good")]
+    named = f", named {one_line(argument)}" if argument else ""
+    return [Line(f"this is session {forked} now{named}; the one before is {before}", "good")]
 
 
 def _undo(chat: Chat, argument: str) -> list[Line]:
@@ -186,23 +191,27 @@ def _rewind(chat: Chat, argument: str) -> list[Line]:
     if not argument:
         lines = [Line(f"{number:>3}  {shortened(text, 70)}") for number, text in enumerate(asked, 1)]
         return [*lines, Line("/rewind N keeps the first N of them", "quiet")]
-    if not argument.isdecimal() or int(argument) >= len(asked):
-        most = len(asked) - 1
-        return [
-            Line(f"/rewind N: N is {f'a number from 0 to {most}' if most else '0, for one question'}", "bad")
-        ]
+    if argument.isdecimal() and int(argument) == len(asked):
+        return [Line(f"All {counted(len(asked), 'question')} are kept: nothing to take back.", "quiet")]
+    if not argument.isdecimal() or int(argument) > len(asked):
+        last = len(asked)
+        return [Line(f"/rewind N keeps the first N questions: N is a number from 0 to {last}", "bad")]
     return _back(chat, len(asked) - int(argument))
 
 
 def _back(chat: Chat, turns: int) -> list[Line]:
     if chat.session is None or not chat.entries:
         return [NOTHING_SAID]
+    before = _results(chat)
     text = chat.store.undo(chat.session.id, turns)
     chat.go_on_with(chat.keeping.continued(chat.session.id))
-    return [
-        Line(f"taken back: {one_line(text)}", "good"),
-        Line("What it did outside is not undone.", "quiet"),
-    ]
+    acted = _results(chat) < before
+    outside = [Line("What its tools did outside is not undone.", "quiet")] if acted else []
+    return [Line(f"taken back: {one_line(text)}", "good"), *outside]
+
+
+def _results(chat: Chat) -> int:
+    return sum(isinstance(one, ToolResult) for one in chat.entries)
 
 
 def _questions(chat: Chat) -> list[str]:
@@ -243,8 +252,11 @@ def _resume(chat: Chat, argument: str) -> list[Line]:
 def _name(chat: Chat, argument: str) -> list[Line]:
     if chat.session is None:
         return [NOTHING_SAID]
+    if not argument:
+        name = chat.store.info(chat.session.id).name
+        return [Line(f"it is named {one_line(name)}" if name else "it has no name: /name TEXT gives it one")]
     chat.store.rename(chat.session.id, argument)
-    return [Line(f"named {one_line(argument)}" if argument else "it has no name now", "good")]
+    return [Line(f"named {one_line(argument)}", "good")]
 
 
 Action = Callable[["Chat", str], "list[Line] | Say | SumUp"]
@@ -260,7 +272,7 @@ COMMANDS: Mapping[str, tuple[Action, str]] = {
     "rewind": (_rewind, "keep the first N questions only: /rewind N"),
     "sessions": (_sessions, "the conversations of this folder"),
     "resume": (_resume, "go on with another one: /resume ID, name or words"),
-    "name": (_name, "name this conversation: /name TEXT"),
+    "name": (_name, "what this conversation is named; /name TEXT names it"),
     "usage": (_usage, "tokens, cost and time: of the last answer, and so far"),
     "compact": (_compact, "have the model sum up what was said: /compact [what to keep]"),
     "pin": (_pin, "say something that stays word for word: /pin TEXT"),

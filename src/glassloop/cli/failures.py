@@ -80,7 +80,7 @@ def report(error: BaseException) -> None:
     if not lines:
         return
     head, *rest = [part for line in (f"error: {lines[0]}", *lines[1:]) for part in for_stderr(line)]
-    label = click.style("error:", fg="red", bold=True)
+    label = click.style("error:", fg="red", bold=True)  # all that fits where a long path comes first
     click.echo(label + head.removeprefix("error:"), err=True, color=color_of(sys.stderr))
     for line in rest:
         click.echo(line, err=True)

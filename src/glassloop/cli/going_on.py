@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from glassloop.cli.failures import color_of
+from glassloop.cli.failures import LIMIT, color_of, exit_code_for
 from glassloop.cli.keeping import Keeping
 from glassloop.cli.printing import painted, say
 from glassloop.cli.screen import Line, call_text
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from glassloop.agent import Agent
     from glassloop.handles import Result
 
-_BROKEN_OFF = frozenset({"cancelled", "failed", "waiting_approval", "needs_review"})
+_UNDONE = frozenset({"cancelled", "failed", "waiting_approval", "needs_review"})
 
 
 def say_after(result: Result[Any], agent: Agent[Any], keeping: Keeping, command: str) -> None:
@@ -41,7 +41,7 @@ def _how_to_go_on(result: Result[Any], how: str, *, unsure: bool) -> list[Line]:
             Line(f"  Look, then say what became of it: {program()} approve {result.session.id}", "mend"),
             Line(f"  and go on: {how}", "mend"),
         ]
-    if result.stop_reason in _BROKEN_OFF or sys.stderr.isatty():
+    if result.stop_reason in _UNDONE or exit_code_for(result.stop_reason) == LIMIT or sys.stderr.isatty():
         return [Line(f'· to go on: {how} "…"', "quiet")]
     return []
 

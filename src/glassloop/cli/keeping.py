@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from glassloop.cli.printing import say
 from glassloop.cli.safe_text import one_line, visible
 from glassloop.cli.screen import Line
+from glassloop.cli.wording import program
 from glassloop.config import Config, data_folder
 from glassloop.core.errors import SessionError
 from glassloop.core.journal import Journal, MemoryJournal, Session
@@ -54,6 +55,13 @@ class Keeping:
     def keeps(self, session: Session | None) -> bool:
         """Can this session be continued by another process?"""
         return bool(session and self.on_disk and not self.on_disk.holds(session.id))
+
+    def note(self, options: Options, config: Config) -> None:
+        """With runs that begin from now on it is noted what was said for them, so that they can be taken up."""
+        from glassloop.cli.begun import noted
+
+        if self.on_disk:
+            self.on_disk.note(noted(options, config))
 
     def close(self) -> None:
         """Wait until all is written."""
@@ -102,6 +110,7 @@ def keeping_of(
     )
     journal = MemoryInstead(disk, warn)
     keeping = Keeping(journal, store, journal)
+    keeping.note(options, config)
     return keeping, keeping.continued(options.resume) if options.continues else None
 
 
@@ -115,12 +124,18 @@ def found(store: Store, reference: str | None) -> str:
     if reference is None:
         last = store.last(folder())
         if last is None:
-            raise SessionError("There is no session of this folder yet. See all: glassloop sessions")
+            raise SessionError(f"There is no session of this folder yet. See all: {program()} sessions list")
         return last.session_id
     try:
         return store.resolve(reference)
     except SessionError as error:
         ids = dict.fromkeys(hit.session_id for hit in store.search(reference))
+        if not ids and error.kind == "gone":
+            raise SessionError(
+                f"there is no session {reference!r}, and none in which that was said. "
+                f"See all: {program()} sessions list",
+                "gone",
+            ) from error
         if not ids:
             raise
         if len(ids) == 1:
@@ -137,11 +152,11 @@ def titled(store: Store, session_id: str) -> str:
     return info.name or info.title
 
 
-def unfinished(store: Store | None, session: Session | None) -> bool:
+def unfinished(store: Store, session_id: str) -> bool:
     """Has the session a run that broke off after something was asked, or that waits for a person?"""
-    if store is None or session is None or store.info(session.id).state == "idle":
+    if store.info(session_id).state == "idle":
         return False
-    runs = store.timeline(session.id).runs
+    runs = store.timeline(session_id).runs
     return bool(runs) and runs[-1].status in ("running", "waiting", "needs_review")
 
 

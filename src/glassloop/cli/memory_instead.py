@@ -74,6 +74,10 @@ class MemoryInstead:
         known = self._runs.get(run_id)
         return self._disk.wire_log(run_id) if known and self._writes(known) else NoRecorder()
 
+    def note(self, command: str) -> None:
+        """See `SqliteJournal.command`."""
+        self._disk.command = command
+
     def close(self) -> None:
         """Wait until all is written."""
         self._disk.close()

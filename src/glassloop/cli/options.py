@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from glassloop.cli.printing import say_skipped
-from glassloop.config import Config, load, model_of
+from glassloop.config import COMMAND_LINE, Config, load, model_of
 from glassloop.core.errors import ConfigError
 from glassloop.core.limits import Limits
 from glassloop.core.window import Window
@@ -30,7 +30,7 @@ DEFAULT_TOOLS = ("calculator", "current_time", "weather")
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What the command line said about the model and its tools."""
+    """What the command line said about the model and its tools. `said_by`: who named the model, if not it."""
 
     model: str | None = None
     base_url: str | None = None
@@ -50,6 +50,7 @@ class Options:
     accept_changes: bool = False
     root: str | None = None
     accept_no_sandbox: bool = False
+    said_by: str = COMMAND_LINE
 
     def __post_init__(self) -> None:
         if self.last and self.resume is not None:
@@ -66,7 +67,9 @@ class Options:
 
     def config(self) -> Config:
         """The configuration with the command line's word on top."""
-        config = load(model=self.model, base_url=self.base_url, tool_mode=self.tool_mode)
+        config = load(
+            model=self.model, base_url=self.base_url, tool_mode=self.tool_mode, said_by=self.said_by
+        )
         return replace(
             config,
             limits=replace(config.limits, **dict(self.limits)),
@@ -81,6 +84,8 @@ class Options:
         for tool in self.tools:
             words += _word("-T", tool)
         words += [*_word("--notes", self.notes), *_word("--system", self.system), *_word("--root", self.root)]
+        for name, limit in self.limits:
+            words += ["--limit", f"{name}={_NO_LIMIT if limit is None else limit}"]
         words += ["--i-accept-no-sandbox"] if self.accept_no_sandbox else []
         words += ["--no-tools"] if self.no_tools else []
         words += ["--no-project"] if self.no_project else []

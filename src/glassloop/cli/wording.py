@@ -19,6 +19,8 @@ _REWORDED: Sequence[tuple[re.Pattern[str], str]] = (
         "If you trust it, set SSL_CERT_FILE to a file with its certificate.",
     ),
     (re.compile(r"Limits\((\w+)=([^)]*)\): give"), r"limit \1 = \2: give"),
+    # The file matters where it is at fault; which session is meant, or what became of it, has nothing to do with it.
+    (re.compile(r"^[^\n]*/sessions\.db: (?=(?:session |there is no session ))"), ""),
     (re.compile(r"\btake_over=True"), "--take-over"),
     (re.compile(r"\baccept_changes=True"), "--accept-changes"),
     (re.compile(r"such as Limits\(cost=…, tokens=…\)"), "such as tokens"),

@@ -19,8 +19,10 @@ from glassloop.config import allowed, merging
 from glassloop.config.keys import (
     API_KEY,
     BASE_URL,
+    COMMAND_LINE,
     GENERAL,
     MODEL,
+    SESSION,
     Connection,
     Found,
     Slot,
@@ -46,7 +48,7 @@ from glassloop.models.model import Model
 from glassloop.models.providers import ALIASES, PROVIDERS
 from glassloop.tools.rules import Rules
 
-__all__ = ["Config", "data_folder", "load", "local_addresses", "model_of"]
+__all__ = ["COMMAND_LINE", "SESSION", "Config", "data_folder", "load", "local_addresses", "model_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,17 +95,24 @@ def load(
     model: str | None = None,
     base_url: str | None = None,
     tool_mode: str | None = None,
+    said_by: str = COMMAND_LINE,
     folder: Path | None = None,
     environ: Mapping[str, str] | None = None,
 ) -> Config:
-    """Read all sources. `model`, `base_url` and `tool_mode` are what the command line says, the strongest source.
+    """Read all sources. `model`, `base_url` and `tool_mode` are what the strongest source says, by its name `said_by`.
 
     `folder` is the working folder and `environ` the environment; by default those of this process. Raises
     `ConfigError`, naming file and field, for what cannot be understood or may not be.
     """
     folder = folder or _working_folder()
     environ = os.environ if environ is None else environ
-    sources, slots = _read(folder, environ, {MODEL: model or "", BASE_URL: base_url or ""})
+    strongest = Source(
+        said_by,
+        trusted=said_by != SESSION,
+        variables={MODEL: model or "", BASE_URL: base_url or ""},
+        labels={MODEL: "-m", BASE_URL: "--base-url"},
+    )
+    sources, slots = _read(folder, environ, strongest)
     connection = connect(sources, slots)
     _check_key(connection.key)
     tools, tool_warnings = merging.tools(sources)
@@ -225,7 +234,7 @@ def data_folder() -> Path:
 
 
 def _read(
-    folder: Path, environ: Mapping[str, str], command_line: Mapping[str, str]
+    folder: Path, environ: Mapping[str, str], strongest: Source
 ) -> tuple[list[Source], dict[str, Slot]]:
     """All sources, strongest first, and where base URLs and keys may be set."""
     slots = _slots()
@@ -236,12 +245,7 @@ def _read(
         return slot.url_variables[0], slot.key_variables[0]
 
     sources = [
-        Source(
-            "the command line",
-            trusted=True,
-            variables=command_line,
-            labels={MODEL: "-m", BASE_URL: "--base-url"},
-        ),
+        strongest,
         Source("the environment", trusted=True, variables=environ),
         read_dotenv(folder / ".env"),
     ]

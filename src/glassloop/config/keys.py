@@ -21,6 +21,10 @@ from glassloop.models.urls import normal_base_url, origin
 MODEL, BASE_URL, API_KEY = "GLASSLOOP_MODEL", "GLASSLOOP_BASE_URL", "GLASSLOOP_API_KEY"
 
 
+COMMAND_LINE, SESSION = "the command line", "the session"
+"""Who may name a model before all other sources. What a session remembers is not trusted with another source's key."""
+
+
 class Slot(NamedTuple):
     """Where a base URL and its key may be set: a provider's variables, or Glassloop's own (`home` None)."""
 
@@ -176,15 +180,24 @@ def _if_it_may_go(key: Found, url: Found, slot: Slot) -> tuple[Found | None, str
     belongs = address_in(its_url) if its_url else own_slot.home
     if belongs and origin(belongs) == origin(address_in(url)):
         return key, ""
-    if not url.source.trusted:
-        raise ConfigError(
-            f"{url} would send the key {key} to {url.value}. A project's file may not redirect a key that is set "
-            f"elsewhere. If you want this, set the key in {url.source.name} too (any text will do if that "
-            "endpoint needs none); if not, remove the base URL there."
-        )
+    if not url.source.trusted and not (its_url and url.source.name == SESSION):
+        raise ConfigError(_redirected(url, key))
     if its_url:
         return None, f"The key {key} belongs to {its_url.value}; it is not sent to {url.value}."
     return key, ""
+
+
+def _redirected(url: Found, key: Found) -> str:
+    if url.source.name == SESSION:
+        return (
+            f"The session was asked at {url.value}, and the key {key} is not set for that address. To send it "
+            f"there, name the model yourself: -m {url.value}#MODEL"
+        )
+    return (
+        f"{url} would send the key {key} to {url.value}. A project's file may not redirect a key that is set "
+        f"elsewhere. If you want this, set the key in {url.source.name} too (any text will do if that "
+        "endpoint needs none); if not, remove the base URL there."
+    )
 
 
 def _general_key_at_home(model: Found, slot: Slot, sources: Sequence[Source]) -> tuple[Found | None, str]:
@@ -197,6 +210,11 @@ def _general_key_at_home(model: Found, slot: Slot, sources: Sequence[Source]) ->
         return None, f"The key {key} belongs to {its_url.value}; it is not sent to {slot.home}."
     if model.source.trusted or model.source == key.source:
         return key, ""
+    if model.source.name == SESSION:
+        raise ConfigError(
+            f"The session was asked with {model.value}, and the key {key} is not set for that provider. To send "
+            f"it there, name the model yourself: -m {model.value}"
+        )
     wanted = slot.key_variables[0] if slot.key_variables else API_KEY
     raise ConfigError(
         f"{model} would send the key {key} to {slot.home or model.value}. A project's file may not redirect a key "

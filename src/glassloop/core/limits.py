@@ -94,11 +94,15 @@ def limit_reached(limits: Limits, spent: Spent) -> StopReason | None:
 def describe(limits: Limits, reason: StopReason) -> str:
     """The limit in words, for the model and for people: "the limit of 25 rounds"."""
     words = {
-        "rounds": f"the limit of {limits.rounds} rounds",
-        "calls": f"the limit of {limits.calls} tool calls",
-        "tokens": f"the limit of {limits.tokens} tokens",
+        "rounds": f"the limit of {_counted(limits.rounds, 'round')}",
+        "calls": f"the limit of {_counted(limits.calls, 'tool call')}",
+        "tokens": f"the limit of {_counted(limits.tokens, 'token')}",
         "cost": f"the limit of {limits.cost} US dollars",
         "seconds": f"the limit of {limits.seconds} seconds",
         "repeated_calls": "the limit on repeating the same call",
     }
     return words[reason]
+
+
+def _counted(count: int | None, noun: str) -> str:
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"

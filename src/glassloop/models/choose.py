@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import os
+import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +15,9 @@ from glassloop.models.urls import normal_base_url, origin
 
 if TYPE_CHECKING:
     from glassloop.models.endpoint import Endpoint
+
+_HOST_AND_PORT = re.compile(r"[\w.-]+:\d+[/#].*|(?:localhost|[\w-]+\.[\w.-]+):\d+")
+"""An address without its scheme, and no name of a model: those may end in a number as well (`phi:3`)."""
 
 _GENERIC = ("GLASSLOOP_API_KEY", "OPENAI_API_KEY")
 _GENERIC_ADDRESS = {
@@ -46,7 +50,7 @@ def model_from(
     if not colon or not model.strip():
         raise ConfigError(_no_model(spec, provider))
     if provider is None:
-        raise ConfigError(_unknown(name))
+        raise ConfigError(_unknown(name, spec))
     return _from_provider(provider, model.strip(), env, options)
 
 
@@ -135,7 +139,10 @@ def _no_model(spec: str, provider: Provider | None) -> str:
     return f'{spec!r} is no model: write "provider:model" or "http://host:port/v1#model"'
 
 
-def _unknown(name: str) -> str:
+def _unknown(name: str, spec: str) -> str:
+    if _HOST_AND_PORT.fullmatch(spec):
+        url = spec if "#" in spec else f"{spec}#model-name"
+        return f"{spec!r} is an address without http:// before it. Did you mean http://{url}?"
     near = difflib.get_close_matches(name.strip().lower(), [*PROVIDERS, *ALIASES], n=3)
     meant = f" Did you mean {' or '.join(near)}?" if near else ""
     return (

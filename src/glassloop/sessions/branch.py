@@ -27,6 +27,10 @@ WHERE op.run_id = ? AND NOT EXISTS (SELECT 1 FROM entry AS result
 ORDER BY op.seq
 """
 
+_COMMAND = """
+SELECT coalesce(command, '') FROM run WHERE run_id = (SELECT run_id FROM entry WHERE entry_id = ?)
+"""
+
 UNSAID = frozenset({"verdict", "decision", "resolution", "model_failed", "cancelled"})
 """The types of record that are no part of the conversation, so that a history need not read them."""
 
@@ -130,3 +134,9 @@ def open_intents(connection: sqlite3.Connection, run_id: str) -> tuple[Intent, .
         replace(decode("intent", body, blob), attempt=attempt, masked=bool(masked))
         for body, attempt, masked in rows
     )
+
+
+def command(connection: sqlite3.Connection, head: int | None) -> str:
+    """What was noted with the branch's last run; "" if nothing was."""
+    found = connection.execute(_COMMAND, (head,)).fetchone()
+    return str(found[0]) if found else ""

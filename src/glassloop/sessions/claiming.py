@@ -7,6 +7,7 @@ import os
 import re
 import sqlite3
 import time
+from collections.abc import Container, Sequence
 from dataclasses import dataclass
 
 from glassloop.core.errors import SessionError
@@ -50,6 +51,7 @@ class Terms:
     """On what terms a session is opened; see `SqliteJournal`."""
 
     folder: str = ""
+    command: str = ""
     take_over: bool = False
     accept_changes: bool = False
 
@@ -88,6 +90,8 @@ def claim(connection: sqlite3.Connection, start: RunStart, owner: Owner, terms: 
         _check_unchanged(connection, open_run, start, terms)
         connection.execute("UPDATE run SET status = 'running' WHERE run_id = ?", (open_run,))
     run_id = open_run or start.run_id
+    if terms.command:
+        connection.execute("UPDATE run SET command = ? WHERE run_id = ?", (terms.command, run_id))
     (epoch,) = connection.execute(
         "UPDATE session SET owner = ?, open_run = ?, epoch = epoch + 1, updated_ms = ? WHERE session_id = ? "
         "RETURNING epoch",
@@ -106,7 +110,8 @@ def refuse_if_held(session_id: str, held_by: str) -> None:
     match owners.standing(owner):
         case "alive":
             raise SessionError(
-                f"session {session_id} is in use by {owner.name}: wait for it or end it, or start another session",
+                f"session {session_id} is in use by {owner.name}: wait for it or end it, start another session, or "
+                "lock that process out of this one (take_over=True)",
                 "in_use",
             )
         case "unknown":
@@ -178,9 +183,25 @@ def _check_unchanged(connection: sqlite3.Connection, run_id: str, start: RunStar
 def _difference(agent: str, agent_hash: str, definition: str, start: RunStart) -> str:
     before = [f"agent {agent}", *definition.splitlines()]
     after = [f"agent {start.agent}", *start.definition.splitlines()]
+    names = [_tools_in(facts) for facts in (before, after)]
     lines = list(difflib.unified_diff(before, after, lineterm="", n=0))[2:]
-    changed = [line if len(line) <= 200 else line[:199] + "…" for line in lines if not line.startswith("@@")]
+    changed = [_shown(line, names[0] ^ names[1]) for line in lines if not line.startswith("@@")]
     return "\n".join(changed[:40]) or f"-definition {agent_hash[:12]}\n+definition {start.agent_hash[:12]}"
+
+
+_TOOL = re.compile(r"tool (\S+): ")
+
+
+def _tools_in(facts: Sequence[str]) -> set[str]:
+    return {found[1] for fact in facts if (found := _TOOL.match(fact))}
+
+
+def _shown(line: str, on_one_side: Container[str]) -> str:
+    """A line of a difference. Of a tool that the other side lacks its name says all."""
+    found = _TOOL.match(line, 1)
+    if found and found[1] in on_one_side:
+        return f"{line[0]}tool {found[1]}"
+    return line if len(line) <= 200 else line[:199] + "…"
 
 
 def head_of(connection: sqlite3.Connection, session_id: str) -> int | None:

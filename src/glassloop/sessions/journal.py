@@ -80,7 +80,8 @@ class SqliteJournal:
     owner is locked out from then on. `accept_changes`: continue an unfinished run although its agent is
     defined otherwise now. `secrets`: gives the values that must never be written; they are replaced by
     `***`, as are all known shapes of keys, and a call that held one does not run again after a crash.
-    `folder`: what is noted as the place where new sessions began.
+    `folder`: what is noted as the place where new sessions began. `command`, which may be set anew at any time: what
+    is noted with runs from then on, for `Store.command` to give back.
 
     Every method raises `SessionError`, which names the file, the reason and what to do. What was
     acknowledged before is safe; a run whose write failed writes nothing more.
@@ -96,7 +97,8 @@ class SqliteJournal:
         folder: str = "",
     ) -> None:
         self.path = Path(path) if path is not None else place.default_path()
-        self._terms = Terms(folder, take_over, accept_changes)
+        self.command = ""
+        self._terms = Terms(folder, take_over=take_over, accept_changes=accept_changes)
         self._secrets = secrets
         self._claims: dict[str, _Claim] = {}
         self._writer: Writer | None = None
@@ -108,7 +110,8 @@ class SqliteJournal:
         claiming.checked_id("session", start.session_id)
         claiming.checked_id("run", start.run_id)
         owner = owners.new_claim()
-        claiming_it = self._submit(partial(_claim, start=start, owner=owner, terms=self._terms))
+        terms = replace(self._terms, command=codec.cleaned(self.command, tuple(self._secrets())))
+        claiming_it = self._submit(partial(_claim, start=start, owner=owner, terms=terms))
         try:
             claim = await asyncio.wrap_future(claiming_it)
             claimed = claim.claimed

@@ -127,7 +127,12 @@ _FIFTH: Sequence[str] = (
     "DROP TABLE op",
 )
 
-MIGRATIONS: Sequence[Sequence[str]] = (_FIRST, _SECOND, _THIRD, _FOURTH, _FIFTH)
+_SIXTH: Sequence[str] = (
+    # What a person said when the run began, as whoever writes this down spells it: how to go on with the same agent.
+    "ALTER TABLE run ADD COLUMN command TEXT",
+)
+
+MIGRATIONS: Sequence[Sequence[str]] = (_FIRST, _SECOND, _THIRD, _FOURTH, _FIFTH, _SIXTH)
 """Step n leads from version n to n + 1. Released steps never change; what is new is a further step.
 
 A step may add tables and columns, and drop tables. It renames nothing: how SQLite rewrites a renamed table's statement

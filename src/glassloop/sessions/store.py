@@ -112,6 +112,12 @@ class Store:
             run_ids = dict.fromkeys(row.run_id for row in branch.path(connection, head))
             return [one for run_id in run_ids for one in wire_log.exchanges(connection, run_id)]
 
+    def command(self, session: str) -> str:
+        """What was noted with the last run of the session's branch (`SqliteJournal.command`), "" if nothing was."""
+        with self._reading() as connection:
+            head = listing.info(connection, listing.resolve(connection, session)).head
+            return branch.command(connection, head)
+
     # ── giving away ──────────────────────────────────────────────────────
 
     def export_jsonl(self, session: str, secrets: Iterable[str] = (), *, wire: bool = False) -> str:

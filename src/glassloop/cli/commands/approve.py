@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING, TypeVar
 import click
 
 from glassloop.cli.asking import PROMPT
+from glassloop.cli.begun import begun_of
 from glassloop.cli.failures import ANSWERED
+from glassloop.cli.going_on import say_whole
 from glassloop.cli.keeping import found, open_store
 from glassloop.cli.printing import say
 from glassloop.cli.reviewing import answer_from, is_later, say_choices, say_no_answer
@@ -103,7 +105,14 @@ def _say_what_is_next(store: Store, session_id: str) -> None:
     elif store.info(session_id).state == "idle":
         say(Line(f"Nothing waits in {session_id}.", "quiet"))
     else:
-        say(Line(f"· to go on: {program()} run -r {session_id}", "quiet"))
+        say_whole([Line(f"· to go on: {visible(_command(store, session_id))}", "quiet")])
+
+
+def _command(store: Store, session_id: str) -> str:
+    begun = None
+    with suppress(click.UsageError):  # a folder that it names is gone: that is said where it is needed
+        begun = begun_of(store.command(session_id))
+    return begun.command(session_id) if begun else f"{program()} run -r {session_id}"
 
 
 _OUTCOMES: dict[str, Callable[[str], Answer]] = {"retry": Retry, "give-up": GiveUp}

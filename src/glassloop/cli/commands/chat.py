@@ -8,6 +8,7 @@ from glassloop.cli.keeping import keeping_of
 from glassloop.cli.looping import run_async
 from glassloop.cli.options import Options, agent_options, session_options, surroundings
 from glassloop.cli.printing import announce
+from glassloop.cli.taking_up import continued
 
 
 @click.command()
@@ -25,6 +26,8 @@ def command(yes: bool, **chosen: object) -> int:
       glassloop chat -c                     the last one of this folder goes on
     """
     options = Options(**chosen)  # type: ignore[arg-type]
+    if options.continues:
+        options = continued(options)
     config = options.config()
     announce(config)
     if config.model is None:

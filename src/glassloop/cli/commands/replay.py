@@ -23,11 +23,12 @@ from glassloop.cli.printing import JsonPrinter, Printer, announce, say, width_of
 from glassloop.cli.safe_text import one_line
 from glassloop.cli.screen import Line, counted
 from glassloop.cli.wording import program
-from glassloop.config import load
+from glassloop.config import SESSION, load
 from glassloop.core.entries import System
 from glassloop.core.errors import GlassloopError, ReplayMismatch, SessionError
 from glassloop.core.events import Event, Finished
 from glassloop.core.tools import ToolSpec
+from glassloop.tools import builtin
 
 if TYPE_CHECKING:
     from glassloop.cli.rehearsal import Rehearsal
@@ -195,7 +196,7 @@ def _what_if(
         printer.screen.before = number - 1
     asker = Asker(yes=yes)
     agent = agent_of(options, config, approve=asker, keeping=keeping, around=around)
-    _name_missing_tools(run, agent.tools.specs)
+    _name_other_tools(run, agent.tools.specs)
     try:
         result, error = run_async(ask_once(agent, None, printer.show, asker, session))
     finally:
@@ -220,14 +221,18 @@ def _place(steps: Sequence[Step], number: int) -> int:
 
 
 def _as_recorded(options: Options, run: RecordedRun) -> Options:
-    """What the options leave open is as it was recorded: the model and the instructions."""
+    """What the options leave open is as it was recorded: the model, the instructions and the ready-made tools."""
     told = next((entry.text for entry in run.agent.preface if isinstance(entry, System)), None)
     setup = json.loads(next((one.endpoint for one in run.exchanges if one.endpoint), "{}"))
-    model = options.model
-    if model is None and options.base_url is None and setup:
+    if options.model is None and options.base_url is None and setup:
         provider, name = setup["provider"], setup["model"]
         model = f"{provider}:{name}" if provider else f"{setup['base_url']}#{name}"
-    return replace(options, model=model, system=options.system or told)
+        options = replace(options, model=model, said_by=SESSION)
+    if not options.tools and not options.no_tools:
+        names = [spec.name for spec in run.agent.tools]
+        ready_made = tuple(name for name in names if name in builtin.TOOLS)
+        options = replace(options, tools=ready_made, no_tools=not names)
+    return replace(options, system=options.system or told)
 
 
 def _before(store: Store, fork: str) -> Iterator[Line]:
@@ -239,13 +244,9 @@ def _before(store: Store, fork: str) -> Iterator[Line]:
         yield from round_lines(one, width)
 
 
-def _name_missing_tools(run: RecordedRun, specs: Sequence[ToolSpec]) -> None:
-    missing = {spec.name for spec in run.agent.tools} - {spec.name for spec in specs}
-    if missing:
-        names = ", ".join(sorted(missing))
-        say(
-            Line(
-                f"! the recorded run had tools that are not here: {one_line(names)}. Name them with -T.",
-                "mend",
-            )
-        )
+def _name_other_tools(run: RecordedRun, specs: Sequence[ToolSpec]) -> None:
+    recorded, here = {spec.name for spec in run.agent.tools}, {spec.name for spec in specs}
+    if missing := one_line(", ".join(sorted(recorded - here))):
+        say(Line(f"! the recorded run had tools that are not here: {missing}. Name them with -T.", "mend"))
+    if new := one_line(", ".join(sorted(here - recorded))):
+        say(Line(f"! the recorded run did not have these tools: {new}", "mend"))

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from glassloop.cli.asking import Asker
-from glassloop.cli.failures import FAILED, exit_code_for, report
+from glassloop.cli.failures import FAILED, LIMIT, exit_code_for, report
 from glassloop.cli.going_on import say_after
 from glassloop.cli.keeping import keeping_of, unfinished
 from glassloop.cli.looping import run_async
@@ -19,10 +19,12 @@ from glassloop.cli.options import Options, agent_of, agent_options, session_opti
 from glassloop.cli.printing import JsonPrinter, Printer, announce, say
 from glassloop.cli.reviewing import Reviewer
 from glassloop.cli.screen import Line
+from glassloop.cli.taking_up import continued
 from glassloop.cli.wording import program
 
 if TYPE_CHECKING:
     from glassloop.cli.chat_screen import ChatScreen
+    from glassloop.sessions.timeline import Timeline
 
 EMPTY = 'The question is empty. Put it in quotes: glassloop run "What is 15% of 240?"'
 
@@ -55,6 +57,8 @@ def command(question: tuple[str, ...], as_json: bool, yes: bool, verbose: bool, 
     text = _whole_question(question)
     if not text and not options.continues:
         raise click.UsageError(EMPTY)
+    if options.continues:
+        options = continued(options, text)
     config = options.config()
     announce(config, verbose=verbose)
     if len(text) > LONG_QUESTION:
@@ -68,10 +72,8 @@ def command(question: tuple[str, ...], as_json: bool, yes: bool, verbose: bool, 
     printer = _printer(options, as_json=as_json, verbose=verbose)
     # A new message leaves an unfinished run behind: none of its calls runs again, so it may be another agent's.
     keeping, session = keeping_of(options, config, accept_changes=bool(text))
-    if not text and not unfinished(keeping.store, session):
-        raise click.UsageError(
-            "This session has no run that broke off with something to do. Say what comes next."
-        )
+    if not text and keeping.store and session and not unfinished(keeping.store, session.id):
+        raise click.UsageError(_nothing_to_do(keeping.store.timeline(session.id)))
     asker = Asker(yes=yes)
     try:
         around = surroundings(options, config)
@@ -87,6 +89,13 @@ def command(question: tuple[str, ...], as_json: bool, yes: bool, verbose: bool, 
     if not as_json:
         say_after(result, agent, keeping, f"{program()} run -r {{}}{options.spelled()}")
     return FAILED if error is not None else exit_code_for(result.stop_reason)
+
+
+def _nothing_to_do(timeline: Timeline) -> str:
+    if timeline.runs and exit_code_for(timeline.runs[-1].stop_reason) == LIMIT:
+        how = f'{program()} run -r {timeline.session.session_id} "Go on."'
+        return f"The last run here ended at its limit, with an answer. Say what comes next, as in: {how}"
+    return "This session has no run that broke off with something to do. Say what comes next."
 
 
 def _printer(options: Options, *, as_json: bool, verbose: bool) -> JsonPrinter | Printer | ChatScreen:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from glassloop.cli.commands.show import command as show
-from glassloop.cli.failures import ANSWERED, FAILED
+from glassloop.cli.failures import ANSWERED, FAILED, Said
 from glassloop.cli.keeping import folder, found, open_store, titled
 from glassloop.cli.printing import say
 from glassloop.cli.safe_text import INVISIBLE, one_line
@@ -134,9 +134,9 @@ def search(words: tuple[str, ...], most: int, as_json: bool) -> int:
 def rename(session: str, name: tuple[str, ...]) -> int:
     """Give SESSION a NAME of its own; none takes it away."""
     store = open_store()
-    session_id = found(store, session)
-    store.rename(session_id, " ".join(name))
-    return _said(f"{session_id} is named {' '.join(name)}." if name else f"{session_id} has no name now.")
+    session_id, wanted = found(store, session), " ".join(name).strip()
+    store.rename(session_id, wanted)
+    return _said(f"{session_id} is named {wanted}." if wanted else f"{session_id} has no name now.")
 
 
 @command.command()
@@ -220,7 +220,8 @@ def _is_wanted(what: Sequence[str]) -> bool:
     "-o", "--output", metavar="FILE", type=click.Path(path_type=Path), help="Standard output if not said."
 )
 @click.option("--wire", is_flag=True, help="With what went over the wire (jsonl only).")
-def export(session: str | None, kind: str | None, output: Path | None, wire: bool) -> int:
+@click.option("--force", is_flag=True, help="Write over FILE if it exists.")
+def export(session: str | None, kind: str | None, output: Path | None, wire: bool, force: bool) -> int:
     """Write SESSION as JSON lines, Markdown or one page of HTML.
 
     Without one: the last of this folder. Keys are masked.
@@ -234,7 +235,11 @@ def export(session: str | None, kind: str | None, output: Path | None, wire: boo
     if output is None:
         sys.stdout.buffer.write(text.encode("utf-8", "replace"))
         return ANSWERED
-    output.write_text(text, encoding="utf-8", errors="replace")
+    try:
+        with output.open("w" if force else "x", encoding="utf-8", errors="replace") as file:
+            file.write(text)
+    except FileExistsError:
+        raise Said(f"{output} exists: give another name, or --force.") from None
     return _said(f"{session_id} is in {output}.")
 
 

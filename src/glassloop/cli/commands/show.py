@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from glassloop.cli.failures import ANSWERED, color_of
-from glassloop.cli.keeping import folder, found, open_store
+from glassloop.cli.keeping import found, open_store
 from glassloop.cli.printing import painted, say
 from glassloop.cli.safe_text import wrapped
 from glassloop.cli.screen import Line, counted
@@ -19,7 +19,6 @@ from glassloop.core.errors import SessionError
 
 if TYPE_CHECKING:
     from glassloop.cli.timeline_lines import Round
-    from glassloop.sessions.store import Store
     from glassloop.sessions.wire_log import Exchange
 
 _NO_WIRE = (
@@ -50,7 +49,7 @@ def command(session: str | None, number: int | None, wire: bool, curl: bool) -> 
     from glassloop.cli.timeline_lines import head_lines, rounds_of
 
     store = open_store()
-    session_id = found(store, session) if session else _last(store)
+    session_id = found(store, session)
     timeline = store.timeline(session_id)
     rounds = rounds_of(timeline, store.exchanges(session_id))
     if number is not None:
@@ -63,14 +62,6 @@ def command(session: str | None, number: int | None, wire: bool, curl: bool) -> 
         _write(head_lines(timeline))
     _write_rounds(rounds, wire=wire, whole=number is not None)
     return ANSWERED
-
-
-def _last(store: Store) -> str:
-    """The last session of this folder, or of any."""
-    last = store.last(folder()) or store.last()
-    if last is None:
-        raise SessionError("There are no sessions yet.")
-    return last.session_id
 
 
 def _no_such(rounds: list[Round], session_id: str) -> list[Round]:
