@@ -103,12 +103,17 @@ def opened(path: Path) -> Iterator[sqlite3.Connection]:
 
 
 class transaction:  # noqa: N801 - it reads as a verb's object: `with transaction(connection):`
-    """All or nothing, and on disk when it ends."""
+    """All or nothing, and on disk when it ends.
 
-    __slots__ = ("_connection",)
+    `stands`: whether it was committed, also where a signal's handler raised something behind that. Where SQLite itself
+    failed, it is of no meaning.
+    """
+
+    __slots__ = ("_connection", "stands")
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
+        self.stands = False
 
     def __enter__(self) -> None:
         self._connection.execute("BEGIN IMMEDIATE")
@@ -116,9 +121,11 @@ class transaction:  # noqa: N801 - it reads as a verb's object: `with transactio
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         try:
             if kind is None:
+                self.stands = True
                 self._connection.execute("COMMIT")
         finally:
             if self._connection.in_transaction:
+                self.stands = False
                 self._connection.execute("ROLLBACK")
 
 

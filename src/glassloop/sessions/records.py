@@ -70,11 +70,12 @@ def add(
             keep_blobs(connection, claimed.run_id, encoded.blobs)
         row = entry_row(head, claimed.run_id, record, encoded, now)
         added = connection.execute(_INSERT_ONCE, row)
-        head = (
-            added.lastrowid
-            if added.rowcount
-            else _standing(connection, claimed.run_id, record, encoded, head)
-        )
+        if added.rowcount:
+            head = added.lastrowid
+        elif encoded.tag != "tool_result":
+            raise SessionError(
+                f"run {claimed.run_id} has a {encoded.tag} at {record.seq} already: two cannot stand there"
+            )
         match record.value:
             case Verdict(outcome="ask") as verdict:
                 _ask(connection, claimed.run_id, record.seq, verdict, encoded)
@@ -83,23 +84,6 @@ def add(
             case User(kind="task") as task if task.text.strip():
                 _set_title(connection, claimed.session_id, encoded)
     return head
-
-
-def _standing(
-    connection: sqlite3.Connection, run_id: str, record: Record, encoded: Encoded, head: int | None
-) -> int | None:
-    """What is the last entry where one stands already: the same, of a commit that was broken off behind its end by a
-    Ctrl-C, or another result of the call.
-    """
-    entry_id, body = connection.execute(
-        "SELECT entry_id, body FROM entry WHERE run_id = ? AND seq = ? AND type = ? ORDER BY entry_id",
-        (run_id, record.seq, encoded.tag),
-    ).fetchone()
-    if body != encoded.body and encoded.tag != "tool_result":
-        raise SessionError(
-            f"run {run_id} has a {encoded.tag} at {record.seq} already: two cannot stand there"
-        )
-    return max(int(entry_id), head or 0)
 
 
 def entry_row(

@@ -74,6 +74,7 @@ class _File:
         self._connection: sqlite3.Connection | None = None
         self._patient = True
         self._seconds = _UNKNOWN  # what a commit takes
+        self.interruption: BaseException | None = None  # to be raised when a write is quite over
 
     def write(self, batch: list[Job]) -> list[Outcome]:
         """Do the jobs in one transaction, or, where that fails, each in its own."""
@@ -98,7 +99,7 @@ class _File:
         if self._connection is None or self._seconds >= QUICK_SECONDS:
             return False
         try:
-            self._commit(batch, patient=False)
+            self.interruption = self._commit(batch, patient=False)
         except Exception:  # the thread will meet it again, and tell
             self._seconds = _UNKNOWN
             return False
@@ -112,24 +113,29 @@ class _File:
                 self._connection.close()
             self._connection = None
 
-    def _commit(self, batch: list[Job], *, patient: bool) -> None:
+    def _commit(self, batch: list[Job], *, patient: bool) -> BaseException | None:
+        """Do the jobs. Gives what a signal's handler raised when all was on disk, such as a `KeyboardInterrupt`."""
         if self._connection is None:
             self._connection, self._patient = connect(self.path), True
         if patient is not self._patient:
             wait_for_others(self._connection, BUSY_SECONDS if patient else 0)
             self._patient = patient
         began = time.perf_counter()
+        block = transaction(self._connection)
         try:
-            with transaction(self._connection):
+            with block:
                 for work, jobs in groupby(batch, attrgetter("work")):
                     work.write(self._connection, [job.step for job in jobs])
-        except BaseException:  # a Ctrl-C too, which may come before the transaction has quite begun
-            if self._connection.in_transaction:
+        except BaseException as error:
+            if block.stands and not isinstance(error, sqlite3.Error):
+                return error
+            if self._connection.in_transaction:  # interrupted before the block had quite begun
                 self._connection.execute("ROLLBACK")
             for job in batch:
                 job.work.undone()
             raise
         self._seconds = max(time.perf_counter() - began, _REMEMBERED * self._seconds)
+        return None
 
 
 class Writer:
@@ -157,6 +163,9 @@ class Writer:
         if self._pid != os.getpid():
             raise WriterClosed
         if urgent and self._inbox.lend(job, self._file.write_at_once):
+            if interruption := self._file.interruption:
+                self._file.interruption = None
+                raise interruption
             return
         if not self._inbox.put(job, urgent=urgent):
             raise WriterClosed
