@@ -26,6 +26,8 @@ ACTIONS = ("answer", "execute", "feed_back", "retry", "adapt_request", "raise")
 """What may be the right thing to do about a quirk."""
 
 _DONE = "Done."
+_NOWHERE = ("", "v1")
+"""What stands for an id in the paths to which quirks redirect."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +128,7 @@ class QuirkServer:
         place = request.path.strip("/").removesuffix("/chat/completions").removesuffix("/v1").strip("/")
         quirk_id = place.partition("/")[0]
         quirk = self.quirks.get(quirk_id)
-        if quirk is None:
+        if quirk is None and quirk_id not in _NOWHERE:
             some = ", ".join([*self.quirks][:3])
             words = f"no quirk {quirk_id!r} is served here; there are {len(self.quirks)}, such as {some}"
             return await send(writer, 404, {}, [_json({"error": {"message": words}})])
@@ -137,10 +139,10 @@ class QuirkServer:
         run = self.runs.setdefault(place, Run())
         run.requests.append(request)
         body = request.body if isinstance(request.body, dict) else {}
-        run.played = triggered(quirk.action, quirk.when, body, played_before=run.played)
+        run.played = quirk is not None and triggered(quirk.action, quirk.when, body, played_before=run.played)
         run.plays += run.played
-        if not run.played:
-            return await _play_normal(writer, body, reply_to(body, quirk.when))
+        if quirk is None or not run.played:
+            return await _play_normal(writer, body, reply_to(body, quirk.when if quirk else None))
         return await _play(writer, quirk.wire, streamed=body.get("stream") is True)
 
 
