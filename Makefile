@@ -44,9 +44,12 @@ $(STAMP): requirements.lock pyproject.toml
 demo: setup
 	@$(BIN)/glassloop demo
 
-# In the files' own order: by size, the few long tests would come last, and one core would wait for the other.
+# In the files' own order: by size, the few long tests would come last, and one core would wait for the other. One
+# worker more than there are cores, since many tests wait for a process, a terminal or a clock.
+WORKERS := $(shell echo $$(($$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2) + 1)))
+
 test: lint
-	$(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
 # Servers of other people, built once; what came of it is committed as docs/results/peers.md.
 test-peers: setup
