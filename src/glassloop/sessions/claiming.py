@@ -26,7 +26,10 @@ _STATUS: dict[StopReason, str] = {
 """What becomes of a run, by why it stopped. Any other reason: it is done."""
 
 
-HEAD = "coalesce((SELECT max(entry_id) FROM entry WHERE run_id = session.open_run), session.head)"
+HEAD = """
+CASE WHEN session.open_run IS NULL THEN session.head
+ELSE coalesce((SELECT max(entry_id) FROM entry WHERE run_id = session.open_run), session.head) END
+"""
 """The last entry of a session's branch. Its column is not written in each commit: while a run is open, all that it
 wrote stands after it, in order.
 """

@@ -15,9 +15,10 @@ SessionState = Literal["idle", "running", "interrupted", "waiting", "needs_revie
 
 _COLUMNS = f"""
 SELECT session.session_id, coalesce(name, ''), title, folder, coalesce(forked_from, ''), {HEAD}, open_run, owner,
-       created_ms, updated_ms, run.status,
+       created_ms, updated_ms,
+       CASE WHEN open_run IS NOT NULL THEN (SELECT status FROM run WHERE run_id = open_run) END,
        (SELECT count(*) FROM run WHERE run.session_id = session.session_id)
-FROM session LEFT JOIN run ON run.run_id = session.open_run
+FROM session
 """  # noqa: S608 - HEAD is ours
 _LATEST = " ORDER BY updated_ms DESC, session.rowid DESC LIMIT ?"
 _MOST = 1_000_000
