@@ -116,9 +116,8 @@ def command(
             from glassloop.cli.welcome import show_welcome
 
             return show_welcome(config)
-    endpoints = [
-        _endpoint(config) for config in configs
-    ]  # what is wrong with one is said before any is asked
+    # What is wrong with one is said before any is asked.
+    endpoints = [_endpoint(config) for config in configs]
     reports = []
     for config, endpoint in zip(configs, endpoints, strict=True):
         report = run_async(_examined(config, endpoint, wishes))
