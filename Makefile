@@ -46,7 +46,7 @@ demo: setup
 
 # In the files' own order: by size, the few long tests would come last, and one core would wait for the other. One
 # worker more than there are cores, since many tests wait for a process, a terminal or a clock.
-WORKERS := $(shell echo $$(($$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2) + 1)))
+WORKERS := $(shell echo $$(($$(nproc 2>/dev/null || getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2) + 1)))
 
 test: lint
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
