@@ -79,7 +79,11 @@ class _File:
     def write(self, batch: list[Job]) -> list[Outcome]:
         """Do the jobs in one transaction, or, where that fails, each in its own."""
         try:
-            self._commit(batch, patient=True)
+            connection = self._connection = self._connection or connect(self.path)
+        except Exception as error:  # for none of them would it be otherwise
+            return _ended(batch, explain(self.path, error))
+        try:
+            self._commit(connection, batch, patient=True)
         except Exception as error:
             failure = explain(self.path, error)
             locked = isinstance(error, sqlite3.Error) and failure.kind == "in_use"
@@ -99,7 +103,7 @@ class _File:
         if self._connection is None or self._seconds >= QUICK_SECONDS:
             return False
         try:
-            self.interruption = self._commit(batch, patient=False)
+            self.interruption = self._commit(self._connection, batch, patient=False)
         except Exception:  # the thread will meet it again, and tell
             self._seconds = _UNKNOWN
             return False
@@ -111,26 +115,26 @@ class _File:
         if self._connection is not None:
             with suppress(sqlite3.Error):
                 self._connection.close()
-            self._connection = None
+            self._connection, self._patient = None, True
 
-    def _commit(self, batch: list[Job], *, patient: bool) -> BaseException | None:
+    def _commit(
+        self, connection: sqlite3.Connection, batch: list[Job], *, patient: bool
+    ) -> BaseException | None:
         """Do the jobs. Gives what a signal's handler raised when all was on disk, such as a `KeyboardInterrupt`."""
-        if self._connection is None:
-            self._connection, self._patient = connect(self.path), True
         if patient is not self._patient:
-            wait_for_others(self._connection, BUSY_SECONDS if patient else 0)
+            wait_for_others(connection, BUSY_SECONDS if patient else 0)
             self._patient = patient
         began = time.perf_counter()
-        block = transaction(self._connection)
+        block = transaction(connection)
         try:
             with block:
                 for work, jobs in groupby(batch, attrgetter("work")):
-                    work.write(self._connection, [job.step for job in jobs])
+                    work.write(connection, [job.step for job in jobs])
         except BaseException as error:
             if block.stands and not isinstance(error, sqlite3.Error):
                 return error
-            if self._connection.in_transaction:  # interrupted before the block had quite begun
-                self._connection.execute("ROLLBACK")
+            if connection.in_transaction:  # interrupted before the block had quite begun
+                connection.execute("ROLLBACK")
             for job in batch:
                 job.work.undone()
             raise

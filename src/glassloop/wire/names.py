@@ -101,8 +101,6 @@ def alphanumerics(seed: str, length: int) -> str:
 
 def with_unique_ids(calls: Sequence[ToolCall], ordinal: int, used: Container[str]) -> tuple[ToolCall, ...]:
     """The calls with every missing, blank or already used id replaced by a minted one; good ids stay verbatim."""
-    if len(calls) == 1 and calls[0].id.strip() and calls[0].id not in used:
-        return tuple(calls)
     seen: set[str] = set()
     others: set[str] = set()  # needed only if an id is to be minted
     result = []
