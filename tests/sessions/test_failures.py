@@ -250,7 +250,7 @@ def test_a_sqlite_that_is_too_old_is_named_with_what_is_needed(tmp_path, monkeyp
     ("CREATE TRIGGER t AFTER INSERT ON entry BEGIN DELETE FROM run; END",),
     ("CREATE VIEW v AS SELECT * FROM entry",),
     ("ALTER TABLE entry ADD COLUMN extra TEXT",),
-    ("DROP TABLE operation",),
+    ("DROP TABLE approval",),
     ("PRAGMA writable_schema = ON", "UPDATE sqlite_master SET sql = replace(sql, 'STRICT', '') WHERE name = 'entry'"),
 ])  # fmt: skip
 def test_a_file_whose_tables_somebody_changed_is_refused(tmp_path, statement):

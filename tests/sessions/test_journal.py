@@ -172,14 +172,28 @@ def test_the_first_result_of_a_call_stands_and_a_call_with_a_result_cannot_begin
     assert found.text == "first"
 
 
-def test_an_intent_written_again_is_a_further_attempt(journal, path):
+def test_a_call_that_was_not_judged_cannot_be_intended(journal):
     async def work():
         await journal.open(kit.start())
-        for _ in range(3):
-            await journal.intend("run1", [kit.intent(2, kit.call(), "idempotent")])
+        with pytest.raises(
+            SessionError, match="weather at 2 of run run1 was not prepared: commit its verdict first"
+        ):
+            await journal.intend("run1", [kit.intent(2, kit.call())])
 
     asyncio.run(work())
-    assert query(path, "SELECT attempt, effect, key FROM operation") == [(3, "idempotent", "key-2")]
+
+
+def test_an_intent_written_again_is_a_further_attempt(journal, path):
+    made = kit.call()
+
+    async def work():
+        await journal.open(kit.start())
+        await journal.commit("run1", [Record(2, Verdict(made, "ready", {}, "idempotent"))])
+        for _ in range(3):
+            await journal.intend("run1", [kit.intent(2, made, "idempotent")])
+
+    asyncio.run(work())
+    assert query(path, "SELECT attempt, key FROM entry") == [(3, "key-2")]
 
 
 @pytest.mark.parametrize(("effect", "transactions"), [("once", 2), ("read", 1)])

@@ -21,6 +21,7 @@ WRITER = """
 import asyncio, sys
 from pathlib import Path
 from glassloop.core.journal import Record
+from glassloop.core.tools import Verdict
 from glassloop.sessions.journal import SqliteJournal
 from tests.sessions import kit
 
@@ -31,7 +32,8 @@ async def main():
     await journal.commit("run1", [Record(1, kit.task())])
     for number in range(1, 10_000):
         made = kit.call(number)
-        await journal.commit("run1", [Record(2 * number, kit.calling(made))])
+        verdict = Verdict(made, "ready", made.arguments)
+        await journal.commit("run1", [Record(2 * number, kit.calling(made)), Record(2 * number + 1, verdict)])
         await journal.intend("run1", [kit.intent(2 * number + 1, made)])
         print("intent", 2 * number + 1, flush=True)
         await journal.commit("run1", [Record(2 * number + 1, kit.result(made))])
@@ -171,6 +173,7 @@ def test_what_a_program_wrote_last_is_on_disk_although_it_never_closes_anything(
 import asyncio, sys
 from pathlib import Path
 from glassloop.core.journal import Record
+from glassloop.core.tools import Verdict
 from glassloop.sessions.journal import SqliteJournal
 from tests.sessions import kit
 

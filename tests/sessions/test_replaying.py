@@ -163,7 +163,8 @@ def test_what_an_older_glassloop_recorded_is_told_apart_by_its_clock_and_its_beg
         for column in ("after_seq", "epoch", "agent"):
             connection.execute(f"ALTER TABLE exchange DROP COLUMN {column}")
         connection.execute("ALTER TABLE run DROP COLUMN command")
-        connection.execute("DROP TABLE operation")
+        for column in ("attempt", "key", "epoch", "started_ms"):
+            connection.execute(f"ALTER TABLE entry DROP COLUMN {column}")
         connection.execute(next(one for one in schema.MIGRATIONS[0] if "CREATE TABLE op(" in one))
         for number, (base, started) in enumerate([(None, 110), (None, 120), (2, 310)], 1):
             connection.execute(exchange, (number, base, started))

@@ -349,7 +349,7 @@ def test_deleting_a_session_keeps_what_its_forks_share_with_it(path):
     assert tasks(store.entries(again)) == ["one"]
     assert store.info(again).forked_from == ""
     store.delete(again)
-    assert [count(path, table) for table in ("session", "run", "entry", "operation", "words")] == [0] * 5
+    assert [count(path, table) for table in ("session", "run", "entry", "words")] == [0] * 4
 
 
 def test_pruning_spares_what_somebody_cares_for(path):

@@ -16,6 +16,7 @@ from glassloop.core.entries import ToolResult, User
 from glassloop.core.errors import SessionError
 from glassloop.core.journal import Record, RunEnd
 from glassloop.core.resolving import Done
+from glassloop.core.tools import Verdict
 from glassloop.models.scripted import ScriptedModel
 from glassloop.sessions import schema
 from glassloop.sessions.journal import SqliteJournal
@@ -222,7 +223,9 @@ def test_a_clock_that_jumps_a_day_repeats_and_loses_nothing(tmp_path, monkeypatc
         await journal.commit(run, [Record(1, kit.task())])
         shift[0] = jump
         made = kit.call()
-        await journal.commit(run, [Record(2, kit.calling(made))])
+        await journal.commit(
+            run, [Record(2, kit.calling(made)), Record(3, Verdict(made, "ready", made.arguments))]
+        )
         await journal.intend(run, [kit.intent(3, made)])
         shift[0] = -jump
         await journal.commit(run, [Record(3, kit.result(made))])
@@ -234,10 +237,10 @@ def test_a_clock_that_jumps_a_day_repeats_and_loses_nothing(tmp_path, monkeypatc
         return opened
 
     opened = asyncio.run(work())
-    assert [one.seq for one in opened.records] == [1, 2, 3]
+    assert [one.seq for one in opened.records] == [1, 2, 3, 3]
     assert opened.intents == ()
     told = Store(path).timeline("session1")
-    assert [step.record.seq for step in told.steps] == [1, 2, 3]
+    assert [step.record.seq for step in told.steps] == [1, 2, 3, 3]
     assert all(step.took >= 0 for step in told.steps)
 
 

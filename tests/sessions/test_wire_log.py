@@ -14,6 +14,7 @@ from tests.sessions import kit
 
 from glassloop.core.errors import SessionError
 from glassloop.core.journal import Record, RunEnd
+from glassloop.core.tools import Verdict
 from glassloop.sessions import masking
 from glassloop.sessions.journal import SqliteJournal
 from glassloop.sessions.store import Store
@@ -170,7 +171,9 @@ def test_a_planted_key_is_nowhere_in_the_file_or_in_what_is_made_of_it(tmp_path)
         log.answered(401, {"x-echo": KEY})
         log.received(f'{{"error": "bad key {KEY}"}}'.encode())
         log.ended(f"401: {KEY}")
-        await journal.commit("run1", [Record(2, kit.calling(made))])
+        await journal.commit(
+            "run1", [Record(2, kit.calling(made)), Record(3, Verdict(made, "ready", made.arguments))]
+        )
         await journal.intend("run1", [kit.intent(3, made)])
         await journal.commit("run1", [Record(3, kit.result(made, f"env: {KEY} " * 9000))])
         await journal.finish(RunEnd("run1", "failed", f"text {KEY}", f"error {KEY}"))

@@ -392,3 +392,25 @@ def test_a_journal_that_is_closed_in_the_middle_of_its_own_write_writes_it_and_w
         "sunny",
         "sunny",
     ]
+
+
+def test_a_round_adds_few_pages_to_the_log(tmp_path, quick):
+    """Each page that a commit touches is written, synced, and later copied: five and a half a round, new ones included.
+
+    Each run has another id, as in life: what is put in the middle of a tree costs more than what is put at its end.
+    """
+    path = tmp_path / "s.db"
+    journal = SqliteJournal(path)
+    log, page = path.with_name("s.db-wal"), 4096 + 24
+
+    async def work():
+        sizes = []
+        for number in (5, 9, 2, 7, 4, 6):
+            await journal.open(kit.start(f"{number}run", f"{number}session"))
+            before = log.stat().st_size
+            await rounds(journal, f"{number}run", 1, 21)
+            sizes.append((log.stat().st_size - before) / page / 20)
+            await journal.finish(RunEnd(f"{number}run", "answered", "ok"))
+        return sizes
+
+    assert max(asyncio.run(work())) < 6

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field, replace
 
 from glassloop.core.entries import ToolResult, User
 from glassloop.core.errors import SessionError
-from glassloop.core.journal import SUSPENDED, Opened, entries_of
+from glassloop.core.journal import SUSPENDED, Intent, Opened, entries_of
 from glassloop.core.tools import Verdict
 from glassloop.sessions import owner as owners
 from glassloop.sessions.journal import SqliteJournal
@@ -143,8 +143,12 @@ class File:
         from glassloop.sessions.codec import decode
 
         with self._connected() as connection:
-            rows = connection.execute("SELECT body FROM operation").fetchall()
-            return [decode("intent", body, blob_reader(connection)) for (body,) in rows]
+            rows = connection.execute("SELECT seq, body, key, attempt FROM entry WHERE attempt > 0").fetchall()
+            verdicts = [decode("verdict", body, blob_reader(connection)) for _, body, _, _ in rows]
+        return [
+            Intent(seq, one.call, one.arguments, one.effect, key, attempt)
+            for (seq, _, key, attempt), one in zip(rows, verdicts, strict=True)
+        ]
 
     def _one(self, query):
         with self._connected() as connection:

@@ -12,6 +12,7 @@ from tests.sessions import kit
 
 from glassloop.core.errors import SessionError
 from glassloop.core.journal import Record, RunEnd
+from glassloop.core.tools import Verdict
 from glassloop.sessions import branch, database
 from glassloop.sessions.claiming import HEAD
 from glassloop.sessions.journal import SqliteJournal
@@ -63,7 +64,8 @@ async def _work(path, acknowledged):
     acknowledged("user", 1)
     for seq in (2, 4, 6):
         made = kit.call(seq)
-        await journal.commit("run1", [Record(seq, kit.calling(made))])
+        verdict = Verdict(made, "ready", made.arguments)
+        await journal.commit("run1", [Record(seq, kit.calling(made)), Record(seq + 1, verdict)])
         await journal.intend("run1", [kit.intent(seq + 1, made)])
         acknowledged("intent", seq + 1)
         acknowledged("reply", seq)
@@ -82,7 +84,7 @@ def _stored(path):
         told = branch.read(connection, branch.path(connection, rows[0][0])) if rows else []
         found = {(row.type, row.seq) for row in (branch.path(connection, rows[0][0]) if rows else [])}
         assert len(found) == len(told)
-        found |= {("intent", seq) for (seq,) in connection.execute("SELECT seq FROM operation")}
+        found |= {("intent", seq) for (seq,) in connection.execute("SELECT seq FROM entry WHERE attempt > 0")}
         (integrity,) = connection.execute("PRAGMA integrity_check").fetchone()
         assert integrity == "ok", integrity
     return found

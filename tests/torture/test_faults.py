@@ -220,6 +220,6 @@ asyncio.run(main())
     results = "SELECT count(*) FROM entry WHERE type = 'tool_result'"
     assert (
         connection.execute(results).fetchone()
-        == connection.execute("SELECT count(*) FROM operation").fetchone()
+        == connection.execute("SELECT count(*) FROM entry WHERE attempt > 0").fetchone()
     )
     connection.close()

@@ -80,8 +80,7 @@ class Record(NamedTuple):
     cost: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Intent:
+class Intent(NamedTuple):
     """A call is about to run. On disk before it starts, so that a crash cannot make it happen twice.
 
     `attempt` counts its starts, from 1. `masked`, of one that is read back: its arguments held a secret that

@@ -12,7 +12,7 @@ from glassloop.core.errors import SessionError
 from glassloop.core.journal import Record
 from glassloop.core.tools import Decision
 from glassloop.sessions import records
-from glassloop.sessions.claiming import Claimed, now_ms, refuse_if_held
+from glassloop.sessions.claiming import WITHOUT_RESULT, Claimed, now_ms, refuse_if_held
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,14 +29,11 @@ class Question:
     tool_hash: str
 
 
-_WAITING = """
-SELECT approval.run_id, approval.seq, session.session_id, coalesce(session.name, session.title), call_id, shown,
-       args_hash, tool_hash
-FROM approval JOIN session ON session.open_run = approval.run_id
-WHERE decision IS NULL AND NOT EXISTS (
-  SELECT 1 FROM entry WHERE entry.run_id = approval.run_id AND entry.seq = approval.seq AND type = 'tool_result')
-ORDER BY approval.run_id, approval.seq
-"""
+_WAITING = f"""
+SELECT run_id, seq, session_id, coalesce(name, title), call_id, shown, args_hash, tool_hash
+FROM approval AS call JOIN session ON open_run = run_id
+WHERE decision IS NULL AND {WITHOUT_RESULT} ORDER BY run_id, seq
+"""  # noqa: S608 - WITHOUT_RESULT is ours
 
 
 def waiting(connection: sqlite3.Connection) -> list[Question]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import groupby
 from operator import attrgetter, itemgetter
 from typing import Any, NamedTuple
@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from glassloop.core.entries import Entry
 from glassloop.core.errors import SessionError
 from glassloop.core.journal import Intent, Record, entries_of
+from glassloop.sessions.claiming import WITHOUT_RESULT
 from glassloop.sessions.codec import decode
 
 _RUN_OF = "SELECT run_id FROM entry WHERE entry_id = ?"
@@ -19,13 +20,10 @@ _RUN_UP_TO = (
     "SELECT entry_id, parent_id, run_id, seq, type, body, masked, seconds, cost, at_ms FROM entry "
     "WHERE run_id = ? AND entry_id <= ?"
 )
-_OPEN_INTENTS = """
-SELECT op.body, attempt, coalesce(verdict.masked, 0) FROM operation AS op
-LEFT JOIN entry AS verdict ON verdict.run_id = op.run_id AND verdict.seq = op.seq AND verdict.type = 'verdict'
-WHERE op.run_id = ? AND NOT EXISTS (SELECT 1 FROM entry AS result
-  WHERE result.run_id = op.run_id AND result.seq = op.seq AND result.type = 'tool_result')
-ORDER BY op.seq
-"""
+_OPEN_INTENTS = f"""
+SELECT seq, body, key, attempt, masked FROM entry AS call
+WHERE run_id = ? AND type = 'verdict' AND attempt IS NOT NULL AND {WITHOUT_RESULT} ORDER BY seq
+"""  # noqa: S608 - WITHOUT_RESULT is ours
 
 _COMMAND = """
 SELECT coalesce(command, '') FROM run WHERE run_id = (SELECT run_id FROM entry WHERE entry_id = ?)
@@ -131,8 +129,9 @@ def open_intents(connection: sqlite3.Connection, run_id: str) -> tuple[Intent, .
     blob = blob_reader(connection)
     rows: list[tuple[Any, ...]] = connection.execute(_OPEN_INTENTS, (run_id,)).fetchall()
     return tuple(
-        replace(decode("intent", body, blob), attempt=attempt, masked=bool(masked))
-        for body, attempt, masked in rows
+        Intent(seq, verdict.call, verdict.arguments, verdict.effect, key, attempt, bool(masked))
+        for seq, body, key, attempt, masked in rows
+        for verdict in (decode("verdict", body, blob),)
     )
 
 

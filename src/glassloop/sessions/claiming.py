@@ -35,6 +35,13 @@ wrote stands after it, in order.
 """
 
 
+WITHOUT_RESULT = """
+NOT EXISTS (SELECT 1 FROM entry AS result
+  WHERE result.run_id = call.run_id AND result.seq = call.seq AND result.type = 'tool_result')
+"""
+"""Of a row named `call`, a verdict or a question about one: the call has not ended."""
+
+
 @dataclass(frozen=True, slots=True)
 class Claimed:
     """A session that is held. `run_id` is the run that goes on: the new one, or the one that had not ended.

@@ -12,10 +12,10 @@ from functools import cache, lru_cache
 from typing import Any, NamedTuple
 
 from glassloop.core.errors import SessionError
-from glassloop.core.journal import Intent, Journaled
+from glassloop.core.journal import Journaled
 from glassloop.core.secrets import mask, may_hold_a_secret
 from glassloop.sessions.plain import NotPlain, text_of
-from glassloop.sessions.shapes import BLOB_BYTES, RECORDS, WHOLE, Sink, Unfit, as_it_is, shape_of
+from glassloop.sessions.shapes import BLOB_BYTES, RECORDS, Sink, Unfit, as_it_is, shape_of
 
 
 class Encoded(NamedTuple):
@@ -27,13 +27,13 @@ class Encoded(NamedTuple):
     masked: bool
 
 
-_TAGS = {kind: tag for tag, kind in WHOLE.items()}
+_TAGS = {kind: tag for tag, kind in RECORDS.items()}
 
 
 # ── the two directions ───────────────────────────────────────────────────────────────────────────────
 
 
-def encode(value: Journaled | Intent, secrets: Iterable[str] = (), *, aside: bool = True) -> Encoded:
+def encode(value: Journaled, secrets: Iterable[str] = (), *, aside: bool = True) -> Encoded:
     """The value as JSON text without secrets; large texts and files put aside, unless `aside` is False.
 
     Lone surrogates become U+FFFD; in free JSON, NaN becomes "NaN". Raises `SessionError` for what no JSON can hold.
@@ -97,7 +97,7 @@ def decode(tag: str, body: str, blob: Callable[[str], bytes]) -> Any:
 
 @cache
 def _readers() -> Mapping[str, Callable[[Any, Callable[[str], bytes]], Any]]:
-    return {tag: shape_of(kind).read for tag, kind in WHOLE.items()}
+    return {tag: shape_of(kind).read for tag, kind in RECORDS.items()}
 
 
 _loads = json.JSONDecoder().decode

@@ -15,7 +15,7 @@ from glassloop.core.journal import Record
 from glassloop.core.resolving import Answer, Resolution, Retry, resolution_of
 from glassloop.sessions import codec, listing, records
 from glassloop.sessions.branch import blob_reader
-from glassloop.sessions.claiming import Claimed, refuse_if_held
+from glassloop.sessions.claiming import WITHOUT_RESULT, Claimed, refuse_if_held
 from glassloop.sessions.owner import new_claim, release
 
 
@@ -38,15 +38,16 @@ class Doubt:
     repeatable: bool
 
 
-_WAITING = """
-SELECT op.run_id, op.seq, attempt, session.session_id, coalesce(session.name, session.title), op.body,
-       op.started_ms, coalesce(verdict.masked, 0)
-FROM operation AS op JOIN session ON session.open_run = op.run_id
-LEFT JOIN entry AS verdict ON verdict.run_id = op.run_id AND verdict.seq = op.seq AND verdict.type = 'verdict'
-WHERE effect = 'once' AND NOT EXISTS (SELECT 1 FROM entry AS result
-  WHERE result.run_id = op.run_id AND result.seq = op.seq AND result.type = 'tool_result')
-ORDER BY op.run_id, op.seq
-"""
+_WAITING = f"""
+SELECT run_id, seq, attempt, session_id, coalesce(name, title), body, started_ms, masked
+FROM session JOIN entry AS call ON run_id = open_run
+WHERE type = 'verdict' AND attempt IS NOT NULL AND {WITHOUT_RESULT} ORDER BY run_id, seq
+"""  # noqa: S608 - WITHOUT_RESULT is ours
+_DOUBTED = f"""
+SELECT {WITHOUT_RESULT}, attempt, session_id, open_run, owner, session.epoch FROM entry AS call
+JOIN run USING(run_id) LEFT JOIN session USING(session_id)
+WHERE run_id = ? AND seq = ? AND type = 'verdict' AND attempt IS NOT NULL
+"""  # noqa: S608 - WITHOUT_RESULT is ours
 _RESOLVED = (
     "SELECT body FROM entry WHERE run_id = ? AND seq = ? AND type = 'resolution' ORDER BY entry_id DESC"
 )
@@ -57,13 +58,14 @@ def waiting(connection: sqlite3.Connection) -> list[Doubt]:
     blob = blob_reader(connection)
     found = []
     for run_id, seq, attempt, session_id, title, body, started_ms, masked in connection.execute(_WAITING):
+        verdict = codec.decode("verdict", body, blob)
         if (
-            _resolution(connection, run_id, seq, attempt)
+            verdict.effect != "once"
+            or _resolution(connection, run_id, seq, attempt)
             or listing.info(connection, session_id).state == "running"
         ):
             continue
-        intent = codec.decode("intent", body, blob)
-        call = intent.call
+        call = verdict.call
         found.append(
             Doubt(
                 run_id,
@@ -73,7 +75,7 @@ def waiting(connection: sqlite3.Connection) -> list[Doubt]:
                 title or "",
                 call.id,
                 call.name,
-                intent.arguments,
+                verdict.arguments,
                 started_ms,
                 not masked,
             )
@@ -85,16 +87,11 @@ def resolve(
     connection: sqlite3.Connection, doubt: Doubt, answer: Answer, secrets: tuple[str, ...] = ()
 ) -> None:
     """Enter an answer. The same one twice is one; another one, or one that comes too late, raises `SessionError`."""
-    row = connection.execute(
-        "SELECT EXISTS (SELECT 1 FROM entry WHERE run_id = op.run_id AND seq = op.seq AND type = 'tool_result'), "
-        "attempt, session_id, open_run, owner, session.epoch FROM operation AS op "
-        "JOIN run USING(run_id) LEFT JOIN session USING(session_id) WHERE run_id = ? AND seq = ?",
-        (doubt.run_id, doubt.seq),
-    ).fetchone()
+    row = connection.execute(_DOUBTED, (doubt.run_id, doubt.seq)).fetchone()
     if row is None:
         raise SessionError(f"run {doubt.run_id} has no call at {doubt.seq}", "gone")
-    ended, attempt, session_id, open_run, held_by, epoch = row
-    if ended or open_run != doubt.run_id:
+    going_on, attempt, session_id, open_run, held_by, epoch = row
+    if not going_on or open_run != doubt.run_id:
         raise SessionError(f"{doubt.name} has a result already: nothing about it is in doubt")
     if attempt != doubt.attempt:
         raise SessionError(f"{doubt.name} has been started again since: look at it once more", "changed")

@@ -13,7 +13,7 @@ from typing import TypeVar
 
 from glassloop.core.entries import ToolResult, User
 from glassloop.core.errors import SessionError
-from glassloop.core.journal import Intent, Journaled, Opened, Record, RunEnd, RunStart
+from glassloop.core.journal import Intent, Opened, Record, RunEnd, RunStart
 from glassloop.sessions import (
     approvals,
     branch,
@@ -125,10 +125,8 @@ class SqliteJournal:
 
     async def intend(self, run_id: str, intents: Sequence[Intent]) -> None:
         """On disk when it returns: all of them, or none."""
-        claim = self._claim(run_id)
-        encoded = self._encoded(claim, intents)
-        step = partial(records.intend, intents=list(zip(intents, encoded, strict=True)))
-        await self._on_disk(claim, step, light=_light(encoded))
+        step = partial(records.intend, intents=intents)
+        await self._on_disk(self._claim(run_id), step, light=True)
 
     async def commit(self, run_id: str, records: Sequence[Record]) -> None:
         """On disk when it returns if a person's words or a tool's result are among them; otherwise queued."""
@@ -206,18 +204,17 @@ class SqliteJournal:
             raise claim.failure
         return claim
 
-    def _encoded(self, claim: _Claim, values: Sequence[Journaled | Intent]) -> list[Encoded]:
-        """What cannot be written leaves a gap, and so it ends the writing like a full disk."""
+    def _addition(self, claim: _Claim, happened: Sequence[Record]) -> tuple[Step, bool]:
+        """What adds the records, and whether that is light.
+
+        What cannot be written leaves a gap, and so it ends the writing like a full disk.
+        """
         secrets = tuple(self._secrets())
         try:
-            return [codec.encode(value, secrets) for value in values]
+            encoded = [codec.encode(one.value, secrets) for one in happened]
         except SessionError as error:
             claim.failure = error
             raise
-
-    def _addition(self, claim: _Claim, happened: Sequence[Record]) -> tuple[Step, bool]:
-        """What adds the records, and whether that is light."""
-        encoded = self._encoded(claim, [one.value for one in happened])
         return partial(records.add, written=list(zip(happened, encoded, strict=True))), _light(encoded)
 
     def _read(self, claim: _Claim) -> Opened:

@@ -22,7 +22,7 @@ from glassloop.sessions import branch, codec, masking, setups, shapes, wire_log
 from glassloop.sessions.claiming import checked_id, now_ms
 from glassloop.sessions.listing import info
 from glassloop.sessions.loose_ends import LooseEnds
-from glassloop.sessions.records import INSERT_ENTRY, entry_row, keep_blobs
+from glassloop.sessions.records import insert_entry, keep_blobs
 
 VERSION = 1
 FORMAT = "glassloop-session"
@@ -286,9 +286,10 @@ class _Branch:
     def _insert(self, record: Record) -> None:
         encoded = codec.encode(record.value, self.secrets)
         keep_blobs(self.connection, self._run_id, encoded.blobs)
-        self.head = self.connection.execute(
-            INSERT_ENTRY, entry_row(self.head, self._run_id, record, encoded, self._at_ms)
-        ).lastrowid
+        added = insert_entry(self.connection, self.head, self._run_id, (record, encoded), self._at_ms)
+        if added is None:
+            raise SessionError(f"run {self._run_id} has two of type {encoded.tag} at {record.seq}")
+        self.head = added
 
 
 def _no_blob(digest: str) -> bytes:

@@ -1,4 +1,4 @@
-"""Writing what happened: records as entries of the tree, intents as operations, questions as approvals."""
+"""Writing what happened: records as entries of the tree, intents beside their verdicts, questions as approvals."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from glassloop.core.entries import JSON, User
 from glassloop.core.errors import SessionError
 from glassloop.core.journal import Intent, Record
 from glassloop.core.tools import Decision, Verdict
-from glassloop.sessions.claiming import Claimed, check_held, head_of, now_ms
+from glassloop.sessions.claiming import WITHOUT_RESULT, Claimed, check_held, head_of, now_ms
 from glassloop.sessions.codec import Encoded, encode
 
 _TITLE = 200
 
-INSERT_ENTRY = (
-    "INSERT INTO entry(parent_id, run_id, seq, type, body, masked, seconds, cost, at_ms) "
-    "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
+_INSERT = (
+    "INSERT INTO entry(parent_id, run_id, seq, type, body, masked, seconds, at_ms) VALUES (?, ?, ?, ?, ?, ?, ?, ?) "
+    "ON CONFLICT DO NOTHING"
 )
-"""Takes an `entry_row`."""
-
-_INSERT_ONCE = f"{INSERT_ENTRY} ON CONFLICT DO NOTHING"
-
+_INSERT_WITH_COST = (
+    "INSERT INTO entry(parent_id, run_id, seq, type, body, masked, seconds, at_ms, cost) "
+    "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING"
+)
 
 Written = tuple[Record, Encoded]
 """A record beside its stored form. Encoding is done before the transaction, so that it is short."""
@@ -68,10 +68,9 @@ def add(
     for record, encoded in written:
         if encoded.blobs:
             keep_blobs(connection, claimed.run_id, encoded.blobs)
-        row = entry_row(head, claimed.run_id, record, encoded, now)
-        added = connection.execute(_INSERT_ONCE, row)
-        if added.rowcount:
-            head = added.lastrowid
+        added = insert_entry(connection, head, claimed.run_id, (record, encoded), now)
+        if added is not None:
+            head = added
         elif encoded.tag != "tool_result":
             raise SessionError(
                 f"run {claimed.run_id} has a {encoded.tag} at {record.seq} already: two cannot stand there"
@@ -86,21 +85,20 @@ def add(
     return head
 
 
-def entry_row(
-    parent: int | None, run_id: str, record: Record, encoded: Encoded, at_ms: int
-) -> tuple[int | str | float | None, ...]:
-    """A record as the columns of `INSERT_ENTRY`."""
-    return (
-        parent,
-        run_id,
-        record.seq,
-        encoded.tag,
-        encoded.body,
-        encoded.masked,
-        record.seconds,
-        record.cost,
-        at_ms,
-    )
+def insert_entry(
+    connection: sqlite3.Connection, parent: int | None, run_id: str, written: Written, at_ms: int
+) -> int | None:
+    """Add a record as an entry. Gives its id, or None where another of its type stands in its place already."""
+    # For whatever is not exactly an int, float or str, None too, `sqlite3` looks for an adapter, which costs more than
+    # the row. Few records have a cost, and the first of a session has no parent.
+    record, encoded = written
+    tag, body, masked = encoded.tag, encoded.body, int(encoded.masked)
+    row = (parent, run_id, record.seq, tag, body, masked, record.seconds, at_ms)
+    if record.cost is None:
+        added = connection.execute(_INSERT, row)
+    else:
+        added = connection.execute(_INSERT_WITH_COST, (*row, record.cost))
+    return added.lastrowid if added.rowcount else None
 
 
 def latest_seconds(connection: sqlite3.Connection, run_id: str) -> float:
@@ -120,41 +118,31 @@ def keep_blobs(connection: sqlite3.Connection, run_id: str, blobs: Mapping[str, 
         connection.execute("INSERT INTO blob_use VALUES (?, ?) ON CONFLICT DO NOTHING", (run_id, digest))
 
 
+_BEGIN = f"""
+UPDATE entry AS call SET attempt = coalesce(attempt, 0) + 1, key = coalesce(key, ?), epoch = ?, started_ms = ?
+WHERE run_id = ? AND seq = ? AND type = 'verdict' AND {WITHOUT_RESULT}
+"""  # noqa: S608 - WITHOUT_RESULT is ours
+
+
 def intend(
-    connection: sqlite3.Connection,
-    claimed: Claimed,
-    head: int | None,
-    now: int,
-    *,
-    intents: Iterable[tuple[Intent, Encoded]],
+    connection: sqlite3.Connection, claimed: Claimed, head: int | None, now: int, *, intents: Iterable[Intent]
 ) -> int | None:
     """Write down calls that are about to run; again, and it is a further attempt. One that ended cannot begin."""
-    for intent, encoded in intents:
-        if encoded.blobs:
-            keep_blobs(connection, claimed.run_id, encoded.blobs)
-        begun = connection.execute(
-            "INSERT INTO operation(run_id, seq, name, body, key, effect, epoch, started_ms) "
-            "VALUES (?, ?, ?, ?, ?, ?, ?, ?) "
-            "ON CONFLICT(run_id, seq) DO UPDATE SET attempt = attempt + 1, epoch = excluded.epoch, "
-            "started_ms = excluded.started_ms WHERE NOT EXISTS (SELECT 1 FROM entry "
-            "WHERE entry.run_id = excluded.run_id AND entry.seq = excluded.seq AND type = 'tool_result')",
-            (
-                claimed.run_id,
-                intent.seq,
-                intent.call.name,
-                encoded.body,
-                intent.key,
-                intent.effect,
-                claimed.epoch,
-                now,
-            ),
-        )
+    for one in intents:
+        place = (claimed.run_id, one.seq)
+        begun = connection.execute(_BEGIN, (one.key, claimed.epoch, now, *place))
         if not begun.rowcount:
             raise SessionError(
-                f"operation {intent.seq} of run {claimed.run_id} ({intent.call.name}) has a result already: "
-                "it must not run again"
+                f"{one.call.name} at {one.seq} of run {claimed.run_id} {_why_not(connection, *place)}"
             )
     return head
+
+
+def _why_not(connection: sqlite3.Connection, run_id: str, seq: int) -> str:
+    types = connection.execute("SELECT type FROM entry WHERE run_id = ? AND seq = ?", (run_id, seq))
+    if ("tool_result",) in types:
+        return "has a result already: it must not run again"
+    return "was not prepared: commit its verdict first"
 
 
 def arguments_hash(arguments: Mapping[str, JSON]) -> str:

@@ -132,7 +132,24 @@ _SIXTH: Sequence[str] = (
     "ALTER TABLE run ADD COLUMN command TEXT",
 )
 
-MIGRATIONS: Sequence[Sequence[str]] = (_FIRST, _SECOND, _THIRD, _FOURTH, _FIFTH, _SIXTH)
+_SEVENTH: Sequence[str] = (
+    # That a call was about to run stands beside the verdict that it carries out, whose page each commit writes anyway:
+    # how often it was started (null: never), its key, and of the last start the epoch and the time. A read has none of
+    # it, for it may simply run again. No CHECK with IN here: SQLite makes a table of the list for every row.
+    "ALTER TABLE entry ADD COLUMN attempt INTEGER",
+    "ALTER TABLE entry ADD COLUMN key TEXT",
+    "ALTER TABLE entry ADD COLUMN epoch INTEGER",
+    "ALTER TABLE entry ADD COLUMN started_ms INTEGER",
+    """
+    UPDATE entry SET (attempt, key, epoch, started_ms) =
+      (SELECT attempt, key, epoch, started_ms FROM operation
+        WHERE operation.run_id = entry.run_id AND operation.seq = entry.seq)
+    WHERE type = 'verdict'
+    """,
+    "DROP TABLE operation",
+)
+
+MIGRATIONS: Sequence[Sequence[str]] = (_FIRST, _SECOND, _THIRD, _FOURTH, _FIFTH, _SIXTH, _SEVENTH)
 """Step n leads from version n to n + 1. Released steps never change; what is new is a further step.
 
 A step may add tables and columns, and drop tables. It renames nothing: how SQLite rewrites a renamed table's statement

@@ -33,7 +33,7 @@ from glassloop.core.entries import (
     Usage,
     User,
 )
-from glassloop.core.journal import Cancelled, Intent, ModelFailed
+from glassloop.core.journal import Cancelled, ModelFailed
 from glassloop.core.resolving import Resolution
 from glassloop.core.tools import Decision, Verdict
 
@@ -60,14 +60,13 @@ _PIECES: Mapping[str, type[Any]] = {
     "mend": Mend,
     "usage": Usage,
 }
-WHOLE: Mapping[str, type[Any]] = {**RECORDS, "intent": Intent}
-TAGS = {kind: tag for tag, kind in {**WHOLE, **_PIECES}.items()}
+TAGS = {kind: tag for tag, kind in {**RECORDS, **_PIECES}.items()}
 
 BLOB_BYTES = 64 * 1024
 _SHORT = BLOB_BYTES // 4  # characters that are never more bytes than that
 """A text or a file's bytes larger than this is put aside under its SHA-256, so that it is stored once."""
 
-_NEVER_MASKED = frozenset({"id", "call_id", "tool_hash", "key"})
+_NEVER_MASKED = frozenset({"id", "call_id", "tool_hash"})
 """Fields by which things find each other: two of them masked would be one."""
 
 
