@@ -1,4 +1,5 @@
-"""Counts, never seconds: function calls, turns of the event loop, allocations, connections, bytes. `make test` runs it.
+"""Counts, never seconds: instructions, calls, turns of the event loop, allocations, connections, bytes. `make test`
+runs it.
 
 Seconds wobble with the machine, counts do not; so they can be bounded in a test. Prints one JSON object.
 """
@@ -10,8 +11,10 @@ import cProfile
 import gc
 import json
 import pstats
+import sys
 import tracemalloc
 from collections.abc import Awaitable, Callable
+from types import FrameType
 from typing import Any
 
 import measure
@@ -37,9 +40,11 @@ async def _counts(name: str, server: str) -> dict[str, float]:
         for rounds in (SHORT, LONG):
             agent = side(name, url(server, calls=rounds), stream=stream)
             calls, turns = await _calls(agent.run, TASK)
+            instructions = await _instructions(agent.run, TASK)
             await agent.close()
             counts[f"calls a request, {rounds} rounds, {mode}"] = calls / (rounds + 1)
             counts[f"loop turns a request, {rounds} rounds, {mode}"] = turns / (rounds + 1)
+            counts[f"instructions a request, {rounds} rounds, {mode}"] = instructions / (rounds + 1)
     counts["calls a chunk"] = await _calls_a_chunk(name, server)
     counts["KiB an agent"] = await _kib_an_agent(name, server)
     return counts
@@ -55,6 +60,24 @@ async def _calls(run: Callable[..., Awaitable[Any]], *given: Any) -> tuple[int, 
     stats = pstats.Stats(profile).stats  # type: ignore[attr-defined]  # typeshed does not know it
     turns = sum(each[0] for (_, _, function), each in stats.items() if function == "_run_once")
     return sum(each[1] for each in stats.values()), turns
+
+
+async def _instructions(run: Callable[..., Awaitable[Any]], *given: Any) -> int:
+    """Instructions of Python's own machine in one run; what is done in C is one of them, however long it takes."""
+    count = 0
+
+    def trace(frame: FrameType, event: str, _: object) -> Any:
+        nonlocal count
+        count += event == "opcode"
+        frame.f_trace_lines, frame.f_trace_opcodes = False, True
+        return trace
+
+    sys.settrace(trace)
+    try:
+        await run(*given)
+    finally:
+        sys.settrace(None)
+    return count
 
 
 async def _calls_a_chunk(name: str, server: str) -> float:
