@@ -83,6 +83,7 @@ class Chunks:
         self._leader: _Choice | None = None  # the one whose content is shown
         self._plain: Mapping[str, list[str]] = {}  # texts of the first choice, to which ordinary chunks add
         self._meta: dict[str, JSON] = {}
+        self._missing = set(_META_FIELDS)  # what no chunk has said yet: most chunks have nothing new
         self._counts: dict[str, JSON] = {}
         self._last_object: JSON = None
         self._error: JSON = None
@@ -237,9 +238,10 @@ class Chunks:
         return state
 
     def _learn_meta(self, body: Mapping[str, JSON]) -> None:
-        for key in _META_FIELDS:
-            if key in body and key not in self._meta and body[key]:
+        for key in self._missing & body.keys():
+            if body[key]:
                 self._meta[key] = body[key]
+                self._missing.remove(key)
 
     def _objects(self, name: str, data: str) -> Iterator[JSON]:
         """The JSON values in an event's data: usually one, sometimes glued together, sometimes none."""
