@@ -119,6 +119,18 @@ def test_a_call_in_doubt_is_settled_by_check_policy_or_person_and_that_is_writte
     connection.close()
 
 
+def test_a_call_that_somebody_left_without_its_key_is_damage_and_is_not_run(tmp_path):
+    path, started = tmp_path / "s.db", []
+    agent = agent_of(payer(started), journal=SqliteJournal(path))
+    crashed(path, agent)
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        connection.execute("UPDATE entry SET key = NULL, started_ms = NULL")
+    assert [one.started_ms for one in Store(path).doubts()] == [0]
+    with pytest.raises(SessionError, match="was started without a key") as refused:
+        agent.run_sync(None, session="session1")
+    assert (refused.value.kind, started) == ("damaged", [])
+
+
 def test_where_nobody_can_say_the_run_waits_and_is_asked_anew(tmp_path):
     path, started, asked = tmp_path / "s.db", [], []
 

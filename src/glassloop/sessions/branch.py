@@ -128,11 +128,13 @@ def open_intents(connection: sqlite3.Connection, run_id: str) -> tuple[Intent, .
     """The run's calls that were about to run and have no result."""
     blob = blob_reader(connection)
     rows: list[tuple[Any, ...]] = connection.execute(_OPEN_INTENTS, (run_id,)).fetchall()
-    return tuple(
-        Intent(seq, verdict.call, verdict.arguments, verdict.effect, key, attempt, bool(masked))
-        for seq, body, key, attempt, masked in rows
-        for verdict in (decode("verdict", body, blob),)
-    )
+    found: list[Intent] = []
+    for seq, body, key, attempt, masked in rows:
+        verdict: Any = decode("verdict", body, blob)
+        if key is None:
+            raise SessionError(f"the call at {seq} of run {run_id} was started without a key", "damaged")
+        found.append(Intent(seq, verdict.call, verdict.arguments, verdict.effect, key, attempt, bool(masked)))
+    return tuple(found)
 
 
 def command(connection: sqlite3.Connection, head: int | None) -> str:

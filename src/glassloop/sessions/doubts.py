@@ -39,7 +39,7 @@ class Doubt:
 
 
 _WAITING = f"""
-SELECT run_id, seq, attempt, session_id, coalesce(name, title), body, started_ms, masked
+SELECT run_id, seq, attempt, session_id, coalesce(name, title), body, coalesce(started_ms, 0), masked
 FROM session JOIN entry AS call ON run_id = open_run
 WHERE type = 'verdict' AND attempt IS NOT NULL AND {WITHOUT_RESULT} ORDER BY run_id, seq
 """  # noqa: S608 - WITHOUT_RESULT is ours
