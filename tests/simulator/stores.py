@@ -143,7 +143,9 @@ class File:
         from glassloop.sessions.codec import decode
 
         with self._connected() as connection:
-            rows = connection.execute("SELECT seq, body, key, attempt FROM entry WHERE attempt > 0").fetchall()
+            rows = connection.execute(
+                "SELECT seq, body, key, attempt FROM entry WHERE attempt > 0"
+            ).fetchall()
             verdicts = [decode("verdict", body, blob_reader(connection)) for _, body, _, _ in rows]
         return [
             Intent(seq, one.call, one.arguments, one.effect, key, attempt)
