@@ -40,11 +40,11 @@ runpy.run_path({worker!r}, run_name="__main__")
 def main(tree: str | None) -> None:
     if not shutil.which("valgrind"):
         sys.exit("valgrind is not here: install it (on Debian or Ubuntu: apt-get install valgrind)")
-    with measure.Server() as server, tempfile.TemporaryDirectory() as folder:
+    with measure.Server() as server:
         for label, scenario, given in (
             ("whole", "rounds", {"stream": False}),
             ("streamed", "rounds", {"stream": True}),
-            ("with the journal on", "journal", {"path": f"{folder}/{{side}}-{{runs}}.db"}),
+            ("with the journal on", "journal", {}),
         ):
             floor, ours = (
                 _request(side, scenario, given, server.url, tree) for side in ("floor", "glassloop")
@@ -57,7 +57,7 @@ def main(tree: str | None) -> None:
 
 
 def _request(
-    side: str, scenario: str, given: dict[str, object], url: str, tree: str | None
+    side: str, scenario: str, given: dict[str, bool], url: str, tree: str | None
 ) -> dict[str, float]:
     """What one request costs: the difference between many runs and few."""
     few, many = (_counted(side, scenario, given, url, tree, runs) for runs in (_FEW, _MANY))
@@ -72,13 +72,8 @@ def _request(
 
 
 def _counted(
-    side: str, scenario: str, given: dict[str, object], url: str, tree: str | None, runs: int
+    side: str, scenario: str, given: dict[str, bool], url: str, tree: str | None, runs: int
 ) -> dict[str, int]:
-    filled = {
-        name: value.format(side=side, runs=runs) if isinstance(value, str) else value
-        for name, value in given.items()
-    }
-    arguments = json.dumps({"server": url, "rounds": _ROUNDS, "runs": runs, **filled})
     start = _START.format(folder=str(measure.HERE), worker=str(measure.HERE / "worker.py"))
     command = [
         "valgrind",
@@ -87,13 +82,16 @@ def _counted(
         *_CACHES,
         "--cachegrind-out-file=/dev/null",
     ]
-    command += [str(envs.OURS), "-c", start, scenario, side, arguments]
     environment = {
         **os.environ,
         "PYTHONHASHSEED": "1",
         **({"PYTHONPATH": str(Path(tree).resolve())} if tree else {}),
     }
-    done = subprocess.run(command, check=False, capture_output=True, text=True, env=environment)
+    with tempfile.TemporaryDirectory() as folder:
+        place = {"path": f"{folder}/journal.db"} if scenario == "journal" else {}
+        arguments = json.dumps({"server": url, "rounds": _ROUNDS, "runs": runs, **given, **place})
+        command += [str(envs.OURS), "-c", start, scenario, side, arguments]
+        done = subprocess.run(command, check=False, capture_output=True, text=True, env=environment)
     found = re.findall(r"(I\s+refs|I1\s+misses|D1\s+misses|LL misses):\s+([\d,]+)", done.stderr)
     if done.returncode or not found:
         sys.exit(f"{side}: {done.stderr[-500:]}")

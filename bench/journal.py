@@ -8,11 +8,9 @@ from pathlib import Path
 
 import journal_file
 import measure
-from table import OURS, Outcome, Size, Target, line, main, ratio, summaries
+from table import OFTEN, OURS, Outcome, Size, Target, line, main, ratio, summaries
 
 _ROUNDS = 20
-_OFTEN = 2
-"""It is aimed at, and so measured more often than what is only looked at."""
 
 
 def run(size: Size) -> Outcome:
@@ -20,7 +18,7 @@ def run(size: Size) -> Outcome:
     folder = Path(tempfile.mkdtemp(prefix="glassloop-bench-"))
     try:
         with measure.Server() as server:
-            for repeat in range(_OFTEN * size.repeats):
+            for repeat in range(OFTEN * size.repeats):
                 for side, sample in samples.items():
                     if sample.error is None:
                         path = folder / f"{side}-{repeat}.db"

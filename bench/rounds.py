@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 
 import measure
-from table import OURS, Outcome, Samples, Size, Target, line, main, ratio, summaries
+from table import OFTEN, OURS, Outcome, Samples, Size, Target, line, main, ratio, summaries
 
 FIGURE = "cpu_us_per_request"
-_AIMED_AT, _OFTEN = (10, 300), 2
+_AIMED_AT = (10, 300)
 _REQUESTS = 600
 """About so many requests are in one measurement, so that the clock's grain and the garbage collector even out."""
 
@@ -41,15 +41,13 @@ def run(size: Size) -> Outcome:
 
 
 def _measured(size: Size, rounds: int, stream: bool) -> Samples:
-    """Peers take part where their time is bounded; of them one run is enough to see milliseconds. What is aimed at
-    is measured more often: a machine that others share changes by a quarter from one second to the next.
-    """
+    """Peers take part where their time is bounded; of them one run is enough to see milliseconds."""
     with measure.Server() as server:
         given = {"rounds": rounds, "stream": stream, "patience": size.patience}
         runs = max(1, _REQUESTS // (rounds + 1))
         peers = size.peers if rounds <= size.most_peer_rounds else ()
         samples = {side: measure.Sample() for side in (*OURS, *peers)}
-        for repeat in range(size.repeats if rounds not in _AIMED_AT else _OFTEN * size.repeats):
+        for repeat in range(size.repeats if rounds not in _AIMED_AT else OFTEN * size.repeats):
             for side, sample in samples.items():
                 if sample.error is None and (side in OURS or repeat < size.repeats):
                     few = runs if side in OURS else max(1, runs // 20)

@@ -173,7 +173,6 @@ def test_what_a_program_wrote_last_is_on_disk_although_it_never_closes_anything(
 import asyncio, sys
 from pathlib import Path
 from glassloop.core.journal import Record
-from glassloop.core.tools import Verdict
 from glassloop.sessions.journal import SqliteJournal
 from tests.sessions import kit
 

@@ -37,7 +37,7 @@ from glassloop.wire.sse import ServerEvent
 from glassloop.wire.usage import usage_object
 
 _DONE = "[DONE]"
-_META_FIELDS = ("id", "model", "created", "system_fingerprint", "provider", "service_tier")
+_META_FIELDS = frozenset(("id", "model", "created", "system_fingerprint", "provider", "service_tier"))
 _CHOICE_FIELDS = ("native_finish_reason", "finish_details", foreign.MARK)
 _CHUNK = "chat.completion.chunk"
 _PLAIN_CHOICE = frozenset(("index", "delta", "finish_reason", "logprobs"))
@@ -83,7 +83,6 @@ class Chunks:
         self._leader: _Choice | None = None  # the one whose content is shown
         self._plain: Mapping[str, list[str]] = {}  # texts of the first choice, to which ordinary chunks add
         self._meta: dict[str, JSON] = {}
-        self._missing = set(_META_FIELDS)  # what no chunk has said yet: most chunks have nothing new
         self._counts: dict[str, JSON] = {}
         self._last_object: JSON = None
         self._error: JSON = None
@@ -238,10 +237,9 @@ class Chunks:
         return state
 
     def _learn_meta(self, body: Mapping[str, JSON]) -> None:
-        for key in self._missing & body.keys():
+        for key in (body.keys() & _META_FIELDS) - self._meta.keys():  # most chunks have nothing new
             if body[key]:
                 self._meta[key] = body[key]
-                self._missing.remove(key)
 
     def _objects(self, name: str, data: str) -> Iterator[JSON]:
         """The JSON values in an event's data: usually one, sometimes glued together, sometimes none."""
