@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import inspect
 import json
 import os
@@ -132,7 +131,7 @@ def spellings(command: click.Command) -> list[str]:
 
 NAMES = {
     "setting": tuple(_FIELDS),
-    "limit": tuple(field.name for field in dataclasses.fields(Limits)),
+    "limit": Limits.__struct_fields__,
     "provider": tuple(PROVIDERS),
     "variable of a provider": tuple(name for provider in PROVIDERS.values() for name in provider.keys),
     "tool": tuple(builtin.TOOLS),

@@ -7,10 +7,10 @@ import secrets
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from functools import cached_property
 from typing import Any, Generic, cast
 
+from msgspec.structs import replace
 from typing_extensions import TypeVar
 
 from glassloop import background

@@ -8,7 +8,6 @@ import queue
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any, Generic
 
@@ -19,6 +18,7 @@ from glassloop.core.entries import JSON, Content, Entry, Mend, Summary, Usage, U
 from glassloop.core.errors import ConfigError, GlassloopError
 from glassloop.core.events import Event, Finished
 from glassloop.core.journal import Session, StopReason
+from glassloop.core.values import Value, repr_without
 from glassloop.run import Driver
 
 T = TypeVar("T", default=str)
@@ -29,8 +29,7 @@ _driving: set[asyncio.Task[None]] = set()
 """What is being driven. An event loop holds its tasks weakly: a run that nobody holds would be torn apart."""
 
 
-@dataclass(frozen=True, slots=True)
-class Result(Generic[T]):
+class Result(Value, Generic[T], frozen=True):
     """What came of a run, complete or not.
 
     `text`: the answer. `output`: the answer as the agent's output type (the text itself by default; None
@@ -49,11 +48,14 @@ class Result(Generic[T]):
     usage: Usage
     cost: float | None
     mends: tuple[Mend, ...]
-    entries: tuple[Entry, ...] = field(repr=False)
-    session: Session = field(repr=False)
+    entries: tuple[Entry, ...]
+    session: Session
     run_id: str = ""
     seconds: float = 0.0
     undelivered: tuple[User, ...] = ()
+
+    def __repr__(self) -> str:
+        return repr_without(self, "entries", "session")
 
     @property
     def messages(self) -> list[dict[str, JSON]]:

@@ -7,9 +7,11 @@ from __future__ import annotations
 import asyncio
 import hashlib
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TypeVar
+
+from msgspec.structs import replace
 
 from glassloop.core.entries import Entry, Text, ToolCall, ToolResult, refused, unknown
 from glassloop.core.events import Event, ReviewAsked, ToolProgress, ToolStarted

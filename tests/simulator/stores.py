@@ -1,6 +1,8 @@
 """Where simulated processes keep their journal: a fake disk, or the real one in a file. Both can be crashed."""
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+
+from msgspec.structs import replace
 
 from glassloop.core.entries import ToolResult, User
 from glassloop.core.errors import SessionError
@@ -110,7 +112,7 @@ def _place(record):
 def _without_objects(record):
     """A disk keeps no Python values."""
     if isinstance(record.value, Verdict):
-        return record._replace(value=replace(record.value, bound=None))
+        return replace(record, value=replace(record.value, bound=None))
     return record
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from glassloop.core.entries import ToolCall
 from glassloop.core.errors import ToolDefinitionError
@@ -140,7 +141,7 @@ def writing(folder: Path) -> tuple[Toolbox, Verdict]:
 
 def stored(verdict: Verdict) -> Verdict:
     """As it comes back from a journal, days later."""
-    return dataclasses.replace(verdict, bound=None)
+    return structs.replace(verdict, bound=None)
 
 
 def text_of(box: Toolbox, verdict: Verdict) -> str:

@@ -9,6 +9,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from msgspec import structs
+
 from glassloop.agent import Agent
 from glassloop.cli.asking import Asker
 from glassloop.cli.chat_commands import COMMANDS, Leave, Say, SumUp, run_command
@@ -288,7 +290,11 @@ async def _answer_piped(chat: Chat, what: What) -> int:
 
 def _without_text(event: Event) -> Event:
     """The end of a run whose text is a summary: that is kept, and shown where one asks for the history."""
-    return replace(event, result=replace(event.result, text="")) if isinstance(event, Finished) else event
+    return (
+        structs.replace(event, result=structs.replace(event.result, text=""))
+        if isinstance(event, Finished)
+        else event
+    )
 
 
 def _greeting(chat: Chat) -> list[Line]:

@@ -13,12 +13,12 @@ import base64
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import fields, is_dataclass
 from typing import Any
 
 from glassloop.cli.safe_text import INVISIBLE
 from glassloop.core.entries import File, Image, Note, Reply, Summary, System, Text, ToolResult, User
 from glassloop.core.events import Event, Finished
+from glassloop.core.values import Value
 
 _TYPED = (Text, Image, File, System, User, Reply, ToolResult, Note, Summary)
 _RESULT_FIELDS = ("text", "stop_reason", "rounds", "usage", "cost", "mends")
@@ -51,12 +51,12 @@ def _error(error: BaseException | None) -> dict[str, Any] | None:
     return None if error is None else {"type": type(error).__name__, "message": str(error)}
 
 
-def _fields(value: Any) -> dict[str, Any]:
-    return {one.name: _plain(getattr(value, one.name)) for one in fields(value) if one.name != "bound"}
+def _fields(value: Value) -> dict[str, Any]:
+    return {name: _plain(getattr(value, name)) for name in value.__struct_fields__ if name != "bound"}
 
 
 def _plain(value: Any) -> Any:
-    if is_dataclass(value) and not isinstance(value, type):
+    if isinstance(value, Value):
         typed = {"type": snake_case(type(value).__name__)} if isinstance(value, _TYPED) else {}
         return {**typed, **_fields(value)}
     if isinstance(value, Mapping):

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
+from msgspec import structs
 
 from glassloop.cli.printing import say_skipped
 from glassloop.config import COMMAND_LINE, Config, load, model_of
@@ -72,8 +73,8 @@ class Options:
         )
         return replace(
             config,
-            limits=replace(config.limits, **dict(self.limits)),
-            window=replace(config.window, **dict(self.window)),
+            limits=structs.replace(config.limits, **dict(self.limits)),
+            window=structs.replace(config.window, **dict(self.window)),
             files_root=self.root or config.files_root,
             accept_no_sandbox=self.accept_no_sandbox or config.accept_no_sandbox,
         )

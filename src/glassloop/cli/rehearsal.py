@@ -8,9 +8,10 @@ import asyncio
 import json
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import aclosing
-from dataclasses import replace
 from functools import partial
 from typing import NoReturn
+
+from msgspec.structs import replace
 
 from glassloop.agent import Agent
 from glassloop.core.compacting import Compacting
@@ -322,7 +323,7 @@ class _Controller:
     def feed(self, record: Record) -> None:
         self._seq = record.seq
         seconds = self._seconds.get((record.seq, type(record.value)), record.seconds)
-        self._fed.append(record._replace(seconds=seconds))
+        self._fed.append(replace(record, seconds=seconds))
         self._loop.feed(self._fed[-1])
 
     @property

@@ -7,13 +7,13 @@ reported in it, so that the same journal gives the same requests.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Literal
 
 from glassloop.core.entries import Entry, Reply, Summary
 from glassloop.core.events import Compacted
 from glassloop.core.summary import most_tokens, summary_request
 from glassloop.core.tokens import Meter, estimate_entries
+from glassloop.core.values import Value
 from glassloop.core.window import Window, first_kept, is_pinned, is_task, preface_of, replaced, sent, trim
 
 _AFTERWARDS = 0.5
@@ -35,8 +35,7 @@ _WORTH_SUMMARISING = 200
 How = Literal["summary", "trim"]
 
 
-@dataclass(frozen=True, slots=True)
-class SummaryDue:
+class SummaryDue(Value, frozen=True):
     """A summary to ask for: what is sent, how many entries of the conversation it will stand for, its most tokens.
 
     `worth`: about how many tokens these come to, without what is sent all the same.

@@ -3,36 +3,42 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, Literal
+
+from msgspec import field
+
+from glassloop.core.values import Value, repr_without
 
 JSON = Any
 """A value that `json.dumps` takes as it is: None, bool, int, float, str, list or dict of these."""
 
 
-@dataclass(frozen=True, slots=True)
-class Text:
+class Text(Value, frozen=True, tag="text"):
     """A piece of plain text."""
 
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class Image:
+class Image(Value, frozen=True, tag="image"):
     """A picture: either its bytes with a media type, or the URL where an endpoint may fetch it."""
 
     media_type: str = "image/png"
-    data: bytes | None = field(default=None, repr=False)
+    data: bytes | None = None
     url: str | None = None
 
+    def __repr__(self) -> str:
+        return repr_without(self, "data")
 
-@dataclass(frozen=True, slots=True)
-class File:
+
+class File(Value, frozen=True, tag="file"):
     """A file by name, media type and bytes."""
 
     name: str
     media_type: str
-    data: bytes = field(repr=False)
+    data: bytes
+
+    def __repr__(self) -> str:
+        return repr_without(self, "data")
 
 
 Part = Text | Image | File
@@ -58,16 +64,14 @@ def text_of(parts: Sequence[Part]) -> str:
     return "".join([part.text for part in parts if isinstance(part, Text)])
 
 
-@dataclass(frozen=True, slots=True)
-class Mend:
+class Mend(Value, frozen=True):
     """One deviation that was mended on the way. `code` is stable and short, `detail` is for people."""
 
     code: str
     detail: str
 
 
-@dataclass(frozen=True, slots=True)
-class Usage:
+class Usage(Value, frozen=True):
     """Tokens of one or more model calls. None means that the endpoint did not say; it is never guessed."""
 
     prompt_tokens: int | None = None
@@ -92,8 +96,7 @@ def _sum(a: int | None, b: int | None) -> int | None:
     return a + b
 
 
-@dataclass(frozen=True, slots=True)
-class ToolCall:
+class ToolCall(Value, frozen=True):
     """A request of the model to run one tool.
 
     `text` is exactly what arrived as arguments, `arguments` the object read from it, and `problem`
@@ -109,15 +112,13 @@ class ToolCall:
     extra: Mapping[str, JSON] | None = None
 
 
-@dataclass(frozen=True, slots=True, weakref_slot=True)
-class System:
+class System(Value, frozen=True, weakref=True):
     """Instructions. All of a conversation's are sent as one leading system message."""
 
     text: str
 
 
-@dataclass(frozen=True, slots=True, weakref_slot=True)
-class User:
+class User(Value, frozen=True, weakref=True):
     """What a person said: the task, a message that steers or follows up a running one, or an example's question.
 
     `pinned`: it is sent word for word however long the conversation grows.
@@ -132,8 +133,7 @@ class User:
         return text_of(self.parts)
 
 
-@dataclass(frozen=True, slots=True, weakref_slot=True)
-class Reply:
+class Reply(Value, frozen=True, weakref=True):
     """One answer of a model. `raw` is the assistant message as received; the rest was read from it.
 
     `text` has calls that were written as text and thinking removed. `finish_reason` is the endpoint's
@@ -150,7 +150,7 @@ class Reply:
     usage: Usage = Usage()
     cost: float | None = None
     mends: tuple[Mend, ...] = ()
-    raw: Mapping[str, JSON] = field(default_factory=dict, repr=False)
+    raw: Mapping[str, JSON] = field(default_factory=dict)
     reasoning_field: str | None = None
     model: str | None = None
     response_id: str | None = None
@@ -158,6 +158,9 @@ class Reply:
     refused: bool = False
     price: float | None = None
     context_window: int | None = None
+
+    def __repr__(self) -> str:
+        return repr_without(self, "raw")
 
     @property
     def is_empty(self) -> bool:
@@ -168,8 +171,7 @@ class Reply:
 ResultState = Literal["ok", "error", "refused", "unknown"]
 
 
-@dataclass(frozen=True, slots=True, weakref_slot=True)
-class ToolResult:
+class ToolResult(Value, frozen=True, weakref=True):
     """What came of one tool call.
 
     `ok`: it ran and returned. `error`: it ran and failed, or its arguments were wrong. `refused`: it
@@ -199,16 +201,14 @@ def unknown(call: ToolCall) -> ToolResult:
     return ToolResult(call.id, call.name, (Text(why),), "unknown")
 
 
-@dataclass(frozen=True, slots=True, weakref_slot=True)
-class Note:
+class Note(Value, frozen=True, weakref=True):
     """A word from Glassloop itself to the model: a nudge, a repetition noticed, a limit reached."""
 
     text: str
     reason: Literal["empty_reply", "repeated_calls", "limit", "output", "notice"] = "notice"
 
 
-@dataclass(frozen=True, slots=True, weakref_slot=True)
-class Summary:
+class Summary(Value, frozen=True, weakref=True):
     """Stands, when sent, for the first `replaces` entries of the conversation; those are kept all the same.
 
     The conversation begins after the instructions and examples, and every entry of it counts, also those

@@ -7,27 +7,25 @@ Starts have ends: `ModelStarted` … `ModelFinished` or `ModelGaveUp`, `ToolStar
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from glassloop.core.entries import JSON, Mend, Note, Reply, ToolCall, ToolResult, User
 from glassloop.core.resolving import Resolution, Unknown
 from glassloop.core.tools import Decision, Verdict
+from glassloop.core.values import Value, repr_without
 
 Purpose = Literal["turn", "final", "summary"]
 """Why a model is called: an ordinary turn, the last answer without tools, or a summary of old history."""
 
 
-@dataclass(frozen=True, slots=True)
-class RunStarted:
+class RunStarted(Value, frozen=True):
     """A run began. `model` is the name that people know it by."""
 
     run_id: str
     model: str
 
 
-@dataclass(frozen=True, slots=True)
-class ModelStarted:
+class ModelStarted(Value, frozen=True):
     """A request is about to be sent. `round` counts from 1.
 
     `attempt`: 2 where a process that is gone may have sent it before, and what it answered is lost.
@@ -39,15 +37,13 @@ class ModelStarted:
     attempt: int = 1
 
 
-@dataclass(frozen=True, slots=True)
-class TextDelta:
+class TextDelta(Value, frozen=True):
     """More of the answer's text."""
 
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class ReasoningDelta:
+class ReasoningDelta(Value, frozen=True):
     """More of the model's reasoning."""
 
     text: str
@@ -56,8 +52,7 @@ class ReasoningDelta:
 Delta = TextDelta | ReasoningDelta
 
 
-@dataclass(frozen=True, slots=True)
-class Retrying:
+class Retrying(Value, frozen=True):
     """The same request is sent again after `wait_seconds`. `discard`: take back the text shown for this reply."""
 
     reason: str
@@ -66,8 +61,7 @@ class Retrying:
     discard: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Learned:
+class Learned(Value, frozen=True):
     """The endpoint refused something; from now on `change` is applied. `words` are the provider's."""
 
     code: str
@@ -76,8 +70,7 @@ class Learned:
     discard: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Switched:
+class Switched(Value, frozen=True):
     """A fallback model took over because `reason`. `discard` as in `Retrying`."""
 
     from_model: str
@@ -86,15 +79,13 @@ class Switched:
     discard: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Mended:
+class Mended(Value, frozen=True):
     """A deviation was mended (also in the reply's `mends`)."""
 
     mend: Mend
 
 
-@dataclass(frozen=True, slots=True)
-class ModelFinished:
+class ModelFinished(Value, frozen=True):
     """A complete reply arrived. `seconds` is the time since `ModelStarted`."""
 
     seq: int
@@ -102,48 +93,42 @@ class ModelFinished:
     seconds: float
 
 
-@dataclass(frozen=True, slots=True)
-class ModelGaveUp:
+class ModelGaveUp(Value, frozen=True):
     """No reply could be had; `message` quotes the endpoint."""
 
     seq: int
     message: str
 
 
-@dataclass(frozen=True, slots=True)
-class ApprovalAsked:
+class ApprovalAsked(Value, frozen=True):
     """A call waits for a person's word; `verdict.text` says what would happen."""
 
     seq: int
     verdict: Verdict
 
 
-@dataclass(frozen=True, slots=True)
-class ApprovalDecided:
+class ApprovalDecided(Value, frozen=True):
     """The answer to it."""
 
     seq: int
     decision: Decision
 
 
-@dataclass(frozen=True, slots=True)
-class ReviewAsked:
+class ReviewAsked(Value, frozen=True):
     """A person is asked what became of a call that was started before a crash."""
 
     seq: int
     unknown: Unknown
 
 
-@dataclass(frozen=True, slots=True)
-class Reviewed:
+class Reviewed(Value, frozen=True):
     """What was found out about such a call, and by whom; None if nobody can say now."""
 
     seq: int
     resolution: Resolution | None
 
 
-@dataclass(frozen=True, slots=True)
-class ToolStarted:
+class ToolStarted(Value, frozen=True):
     """A tool begins to run."""
 
     seq: int
@@ -151,16 +136,14 @@ class ToolStarted:
     arguments: Mapping[str, JSON]
 
 
-@dataclass(frozen=True, slots=True)
-class ToolProgress:
+class ToolProgress(Value, frozen=True):
     """A running tool reports something for people."""
 
     seq: int
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class ToolFinished:
+class ToolFinished(Value, frozen=True):
     """A call has its result. Calls that never ran (problem, denied) have no `ToolStarted` before it."""
 
     seq: int
@@ -168,22 +151,19 @@ class ToolFinished:
     result: ToolResult
 
 
-@dataclass(frozen=True, slots=True)
-class Noted:
+class Noted(Value, frozen=True):
     """Glassloop told the model something."""
 
     note: Note
 
 
-@dataclass(frozen=True, slots=True)
-class Received:
+class Received(Value, frozen=True):
     """A steering or follow-up message was delivered to the model."""
 
     message: User
 
 
-@dataclass(frozen=True, slots=True)
-class Compacted:
+class Compacted(Value, frozen=True):
     """Less of the history is sent from now on: `before` and `after` are about so many tokens. Nothing is lost by it.
 
     `how`: "summary" (the model summed up old turns) or "trim" (old results were shortened, old turns left out).
@@ -194,20 +174,21 @@ class Compacted:
     after: int
 
 
-@dataclass(frozen=True, slots=True)
-class Warned:
+class Warned(Value, frozen=True):
     """Something that a person should know and can act on."""
 
     code: str
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class Finished:
+class Finished(Value, frozen=True):
     """The run is over. `result` is the `Result`; `error` the exception that it ends with, if any."""
 
-    result: Any = field(repr=False)
+    result: Any
     error: BaseException | None = None
+
+    def __repr__(self) -> str:
+        return repr_without(self, "result")
 
 
 Event = (

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from glassloop.core.entries import JSON, Entry, Reply, Text, ToolCall, ToolResult, User, parts_of
+from glassloop.core.values import Value
 
 
-@dataclass(frozen=True, slots=True)
-class Example:
+class Example(Value, frozen=True):
     """How a question is to be handled. `calls`: each a tool's name, its arguments, and what it returned.
 
     A small model that is unsure of calling learns most from one or two of these. They are sent as

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, NamedTuple, Protocol
+from typing import Literal, Protocol
 
 from glassloop.core.entries import JSON, Entry, Note, Reply, Summary, System, ToolCall, ToolResult, User
 from glassloop.core.errors import SessionError
 from glassloop.core.resolving import Resolution
 from glassloop.core.tools import Decision, Effect, Verdict
+from glassloop.core.values import Value
 
 StopReason = Literal[
     "answered",
@@ -32,8 +33,7 @@ StopReason = Literal[
 """Why a run ended."""
 
 
-@dataclass(frozen=True, slots=True)
-class ModelFailed:
+class ModelFailed(Value, frozen=True):
     """No reply could be had. `kind` is the exception's class name, `partial` what had arrived before it broke.
 
     `window` is the context window in tokens, where an overflow named it.
@@ -45,8 +45,7 @@ class ModelFailed:
     window: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Cancelled:
+class Cancelled(Value, frozen=True):
     """The run was told to stop. Every open call has been given a result before this is fed."""
 
     reason: str = "interrupted by the user"
@@ -67,7 +66,7 @@ Journaled = (
 )
 
 
-class Record(NamedTuple):
+class Record(Value, frozen=True):
     """One thing that happened, as it is written down and fed to the loop.
 
     `seq` is the operation's number in its run; a call's verdict, decision and result share it.
@@ -80,7 +79,7 @@ class Record(NamedTuple):
     cost: float | None = None
 
 
-class Intent(NamedTuple):
+class Intent(Value, frozen=True):
     """A call is about to run. On disk before it starts, so that a crash cannot make it happen twice.
 
     `attempt` counts its starts, from 1. `masked`, of one that is read back: its arguments held a secret that
@@ -96,8 +95,7 @@ class Intent(NamedTuple):
     masked: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class RunStart:
+class RunStart(Value, frozen=True):
     """Who begins: the run, the session that it belongs to, and the agent by name, definition and its hash.
 
     `definition` has one fact a line (instructions, model, each tool), so that a change can be shown.
@@ -110,8 +108,7 @@ class RunStart:
     definition: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Opened:
+class Opened(Value, frozen=True):
     """What a journal knows of the session that a run was opened on.
 
     `history`: everything said in it by runs that are over. `records`: what happened in a run that is not
@@ -129,8 +126,7 @@ SUSPENDED = ("waiting_approval", "needs_review")
 """Stop reasons after which a run is not over: opening its session again continues it."""
 
 
-@dataclass(frozen=True, slots=True)
-class RunEnd:
+class RunEnd(Value, frozen=True):
     """How it ended."""
 
     run_id: str
@@ -162,8 +158,7 @@ class Journal(Protocol):
         """Release the session."""
 
 
-@dataclass(frozen=True, slots=True)
-class Session:
+class Session(Value, frozen=True):
     """A conversation that can be continued: its journal and its id there."""
 
     id: str

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import NamedTuple
-
 from glassloop.core.entries import Reply, Usage
 from glassloop.core.errors import ConfigError
 from glassloop.core.journal import StopReason
+from glassloop.core.values import Value
 
 MOST_CALLS_IN_ONE_REPLY = 128
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
+class Limits(Value, frozen=True):
     """When a run must stop. None means no limit. At a limit the model is asked for one last answer without tools.
 
     `rounds`: model turns that may use tools (default 25). `calls`: tool calls. `tokens`: prompt and
@@ -41,7 +38,7 @@ class Limits:
         return any(limit is not None for limit in (self.calls, self.tokens, self.seconds))
 
 
-class Spent(NamedTuple):
+class Spent(Value, frozen=True):
     """What a run has used. `cost` is None as soon as one model call's cost is unknown: never guessed, never 0."""
 
     rounds: int = 0

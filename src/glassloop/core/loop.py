@@ -18,7 +18,8 @@ be replayed, resumed after a crash, or simulated.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from glassloop.core import limits as limiting
 from glassloop.core import words
@@ -250,7 +251,7 @@ class Loop:
         elif self._empty < _EMPTY_RETRIES:
             if self._empty > 1:
                 self._note(Note(words.NUDGE, "empty_reply"))
-            self._step = self._call_model()._replace(mends=(words.asked_again(reply),))
+            self._step = replace(self._call_model(), mends=(words.asked_again(reply),))
         elif reply.reasoning.strip():
             mend = Mend(
                 "reasoning_as_answer",

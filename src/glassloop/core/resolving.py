@@ -7,14 +7,13 @@ a resolution already written down, the tool's `check`, its `unknown` policy and 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Literal
 
 from glassloop.core.entries import JSON, Part, ToolCall, parts_of
+from glassloop.core.values import Value
 
 
-@dataclass(frozen=True, slots=True)
-class Unknown:
+class Unknown(Value, frozen=True):
     """A call in doubt. `key` is what it gave to the outside as its idempotency key.
 
     `attempt` counts its starts, from 1. `repeatable` is False where its arguments held a secret that was not
@@ -29,8 +28,7 @@ class Unknown:
     why: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Done:
+class Done(Value, frozen=True):
     """It took effect, and `result` is what it would have returned: text, parts, or from a `check` any value.
 
     `by`: who says so.
@@ -40,15 +38,13 @@ class Done:
     by: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Retry:
+class Retry(Value, frozen=True):
     """It did not take effect, or may safely be done again: run it once more, with the same key."""
 
     by: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class GiveUp:
+class GiveUp(Value, frozen=True):
     """Nobody can find out: the model is told that the outcome is unknown, and to check before it repeats it."""
 
     by: str = ""
@@ -57,8 +53,7 @@ class GiveUp:
 Answer = Done | Retry | GiveUp
 
 
-@dataclass(frozen=True, slots=True)
-class Resolution:
+class Resolution(Value, frozen=True):
     """What was decided of a call in doubt, as it is written down. It holds for this `attempt` and no later one.
 
     `parts` is the result, where `outcome` is "done".

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Protocol
+
+from msgspec import field
 
 from glassloop.core.entries import JSON, Entry
 from glassloop.core.limits import Limits
 from glassloop.core.tools import ToolSpec
+from glassloop.core.values import Value
 from glassloop.core.window import Window
 
 
-@dataclass(frozen=True, slots=True)
-class AgentSetup:
+class AgentSetup(Value, frozen=True):
     """An agent as a run began: what stands before the conversation, its tools, request fields and bounds.
 
     `size`: the context window in tokens, as far as it was known then. `hint`: of a run that only summarises old
@@ -29,8 +30,7 @@ class AgentSetup:
     hint: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class EndpointSetup:
+class EndpointSetup(Value, frozen=True):
     """An endpoint as a question was put to it.
 
     Its profile is `told` (what the user says) over `learnt` over `facts` (what the provider table says), each as

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 from glassloop.core.entries import Entry, Mend, Note, ToolCall, ToolResult
 from glassloop.core.events import Compacted, Purpose
 from glassloop.core.journal import ModelFailed, Record, StopReason
 from glassloop.core.limits import Spent
 from glassloop.core.tools import Decision, Verdict
+from glassloop.core.values import Value
 
 
-class CallModel(NamedTuple):
+class CallModel(Value, frozen=True):
     """Ask the model. `entries` is what is sent; `notes` are new since the last call and not journaled yet.
 
     For a summary, feed the `Summary` of the first `replaces` entries of the conversation, of about `most` tokens
@@ -33,21 +34,21 @@ class CallModel(NamedTuple):
     mends: tuple[Mend, ...] = ()
 
 
-class PrepareCalls(NamedTuple):
+class PrepareCalls(Value, frozen=True):
     """Look at each call, without any effect, and feed a `Verdict` for it."""
 
     seq: int
     calls: tuple[tuple[int, ToolCall], ...]
 
 
-class AskApproval(NamedTuple):
+class AskApproval(Value, frozen=True):
     """Ask a person about these and feed a `Decision` for each."""
 
     seq: int
     asks: tuple[tuple[int, Verdict], ...]
 
 
-class Operation(NamedTuple):
+class Operation(Value, frozen=True):
     """One call of a turn: either it is to run as `verdict` says, or `result` has been decided without running it."""
 
     seq: int
@@ -56,14 +57,14 @@ class Operation(NamedTuple):
     result: ToolResult | None = None
 
 
-class CallTools(NamedTuple):
+class CallTools(Value, frozen=True):
     """Run these, and feed one `ToolResult` for each, the decided ones included."""
 
     seq: int
     operations: tuple[Operation, ...]
 
 
-class Finish(NamedTuple):
+class Finish(Value, frozen=True):
     """The run is over. `seq` is free: feeding a `User` message there makes the run go on."""
 
     seq: int

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 from glassloop.core.entries import JSON, Entry, Note, Reply, Summary, System, Text, ToolResult, User
 from glassloop.core.errors import EndpointError
@@ -16,6 +15,7 @@ from glassloop.core.events import Purpose
 from glassloop.core.journal import ModelFailed
 from glassloop.core.steps import CallModel
 from glassloop.core.tokens import estimate, estimate_entry
+from glassloop.core.values import Value
 from glassloop.core.window import shortened
 
 SUMMARY_FAILED = "SummaryFailed"
@@ -42,8 +42,7 @@ _CAPS = (8_000, 4_000, 2_000, 1_000, 500, 200, 100)
 """Characters of one message in the transcript; the first that makes it fit is taken."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Words:
+class _Words(Value, frozen=True):
     """What is said to the model in one language. `{words}` is how long the summary may be."""
 
     system: str

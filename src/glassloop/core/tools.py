@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from msgspec import field
+
 from glassloop.core.entries import JSON, ToolCall
+from glassloop.core.values import Value, repr_without
 
 Effect = Literal["read", "idempotent", "once"]
 """What repeating a call does: nothing (`read`), nothing more than the first with the same key
 (`idempotent`), or possibly harm (`once`). It decides repetition after a crash, never permission."""
 
 
-@dataclass(frozen=True, slots=True, weakref_slot=True)
-class ToolSpec:
+class ToolSpec(Value, frozen=True, weakref=True):
     """A tool as the model sees it. `parameters` is a JSON Schema of type object with its refs inlined."""
 
     name: str
@@ -23,8 +24,7 @@ class ToolSpec:
     effect: Effect = "once"
 
 
-@dataclass(frozen=True, slots=True)
-class Verdict:
+class Verdict(Value, frozen=True):
     """What `Tools.prepare` found, without any effect.
 
     `ready`: may run with `arguments` (coerced, plain JSON). `problem`: must not run; `text` goes to the
@@ -38,11 +38,24 @@ class Verdict:
     effect: Effect = "once"
     text: str = ""
     tool_hash: str = ""
-    bound: Any = field(default=None, compare=False, repr=False)
+    bound: Any = None
+
+    def __eq__(self, other: object) -> bool:
+        """Without `bound`: a verdict that was stored is the same."""
+        if not isinstance(other, Verdict):
+            return NotImplemented
+        return all(getattr(self, name) == getattr(other, name) for name in _JUDGED)
+
+    __hash__ = None  # type: ignore[assignment]  # its arguments have none either
+
+    def __repr__(self) -> str:
+        return repr_without(self, "bound")
 
 
-@dataclass(frozen=True, slots=True)
-class Decision:
+_JUDGED = tuple(name for name in Verdict.__struct_fields__ if name != "bound")
+
+
+class Decision(Value, frozen=True):
     """A person's (or a callback's) answer to an `ask` verdict. `reason` is passed on to the model."""
 
     call_id: str

@@ -6,12 +6,14 @@ How full the context is, and when something is done about it, is `context.py`'s 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from typing import Literal, get_args
+
+from msgspec.structs import replace
 
 from glassloop.core.entries import Entry, Note, Reply, Summary, System, Text, ToolResult, User
 from glassloop.core.errors import ConfigError
 from glassloop.core.tokens import estimate_entry
+from glassloop.core.values import Value
 
 Policy = Literal["auto", "summarise", "trim"]
 
@@ -24,8 +26,7 @@ _GAP = 80
 _SMALLEST_SIZE = 256
 
 
-@dataclass(frozen=True, slots=True)
-class Window:
+class Window(Value, frozen=True):
     """What is done when history outgrows the model's context window.
 
     `policy`: "auto" has the model summarise old turns, after a second overflow error in a row trims; "summarise"

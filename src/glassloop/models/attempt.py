@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import NamedTuple
 from urllib.parse import urljoin
 
 from glassloop.core.entries import Reply
@@ -12,6 +10,7 @@ from glassloop.core.errors import ConnectionLost, RequestRejected, StreamStalled
 from glassloop.core.events import Delta
 from glassloop.core.recording import Recorder
 from glassloop.core.tools import ToolSpec
+from glassloop.core.values import Value
 from glassloop.models.answer import Answer
 from glassloop.models.http import Client
 from glassloop.models.urls import may_follow
@@ -25,7 +24,7 @@ _DRAIN_SECONDS = 0.25
 _KEEP_ALIVE = (b":", b"\n", b"\r")
 
 
-class Question(NamedTuple):
+class Question(Value, frozen=True):
     """Everything that one request needs. `tools` are by the names under which they are sent."""
 
     url: str
@@ -36,8 +35,7 @@ class Question(NamedTuple):
     streamed: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Refused:
+class Refused(Value, frozen=True):
     """An answer that is no reply."""
 
     status: int
@@ -45,8 +43,7 @@ class Refused:
     failure: Failure
 
 
-@dataclass(frozen=True, slots=True)
-class Broken:
+class Broken(Value, frozen=True):
     """The connection failed or stalled. `partial` is what had come until then, None for nothing."""
 
     error: ConnectionLost | StreamStalled

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import json
 import time
 from collections.abc import AsyncGenerator, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from urllib.parse import urlsplit
+
+from msgspec.structs import replace
 
 from glassloop.core.entries import JSON, Entry, Reply, Usage
 from glassloop.core.errors import AuthenticationFailed, ConfigError, EndpointError
@@ -249,7 +251,7 @@ class Endpoint:
 
     def learn(self, lesson: Lesson, learnt: Learnt) -> bool:
         """Apply and keep what was learned; False if it was known."""
-        taught = replace(learnt, lessons=(lesson,))
+        taught = dataclasses.replace(learnt, lessons=(lesson,))
         known = self.learnt.plus(learnt)
         if known == self.learnt:
             return False
@@ -262,7 +264,7 @@ class Endpoint:
         """Stop asking where an old redirect led; False if that is not where `url` is."""
         if self.learnt.url != url:
             return False
-        self._learnt = replace(self.learnt, url=None)
+        self._learnt = dataclasses.replace(self.learnt, url=None)
         return True
 
     def look_for_truncation(self, body: int, entries: Sequence[Entry], usage: Usage) -> None:

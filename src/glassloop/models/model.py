@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Mapping
-from dataclasses import dataclass, field
 from typing import Protocol
+
+from msgspec import field
 
 from glassloop.core.entries import JSON, Entry, Mend, Reply
 from glassloop.core.events import Delta, Learned, Purpose, Retrying, Switched, Warned
 from glassloop.core.recording import Recorder
 from glassloop.core.tools import ToolSpec
+from glassloop.core.values import Value
 
 
-@dataclass(frozen=True, slots=True)
-class ModelRequest:
+class ModelRequest(Value, frozen=True):
     """What a model is asked. `settings` are request fields, sent as given (temperature, max_tokens, …)."""
 
     entries: tuple[Entry, ...]

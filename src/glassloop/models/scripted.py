@@ -6,8 +6,10 @@ import asyncio
 import json
 import re
 from collections.abc import AsyncGenerator, Callable, Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
+
+from msgspec.structs import replace
 
 from glassloop.core.entries import Reply, ToolCall
 from glassloop.core.errors import ConfigError

@@ -8,10 +8,10 @@ import re
 import sqlite3
 import time
 from collections.abc import Container, Sequence
-from dataclasses import dataclass
 
 from glassloop.core.errors import SessionError
 from glassloop.core.journal import SUSPENDED, RunEnd, RunStart, StopReason
+from glassloop.core.values import Value
 from glassloop.sessions import owner as owners
 from glassloop.sessions.owner import Owner
 
@@ -42,8 +42,7 @@ NOT EXISTS (SELECT 1 FROM entry AS result
 """Of a row named `call`, a verdict or a question about one: the call has not ended."""
 
 
-@dataclass(frozen=True, slots=True)
-class Claimed:
+class Claimed(Value, frozen=True):
     """A session that is held. `run_id` is the run that goes on: the new one, or the one that had not ended.
 
     `blank`: nothing was ever written in it, so there is nothing to read.
@@ -56,8 +55,7 @@ class Claimed:
     blank: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Terms:
+class Terms(Value, frozen=True):
     """On what terms a session is opened; see `SqliteJournal`."""
 
     folder: str = ""

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping
-from functools import cache, lru_cache
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from glassloop.core.errors import SessionError
 from glassloop.core.journal import Journaled
 from glassloop.core.secrets import mask, may_hold_a_secret
-from glassloop.sessions.plain import NotPlain, text_of
+from glassloop.sessions.plain import NotPlain, text_of, value_of
 from glassloop.sessions.shapes import BLOB_BYTES, RECORDS, Sink, Unfit, as_it_is, shape_of
 
 
@@ -84,20 +84,19 @@ def cleaned(text: str, secrets: tuple[str, ...]) -> str:
 
 def decode(tag: str, body: str, blob: Callable[[str], bytes]) -> Any:
     """The value that was stored. `blob` fetches what was put aside. Raises `SessionError` for anything else."""
-    read = _readers().get(tag)
-    if read is None:
+    kind = RECORDS.get(tag)
+    if kind is None:
         raise SessionError(
             f"unknown type {tag!r}: written by a newer Glassloop, or not by Glassloop", "damaged"
         )
     try:
-        return read(_loads(body), blob)
+        return value_of(kind, body)
+    except NotPlain:
+        pass
+    try:
+        return shape_of(kind).read(_loads(body), blob)
     except (Unfit, TypeError, ValueError, RecursionError) as error:
         raise SessionError(f"a stored {tag} is damaged: {_because(error)}", "damaged") from error
-
-
-@cache
-def _readers() -> Mapping[str, Callable[[Any, Callable[[str], bytes]], Any]]:
-    return {tag: shape_of(kind).read for tag, kind in RECORDS.items()}
 
 
 _loads = json.JSONDecoder().decode

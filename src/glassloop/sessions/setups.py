@@ -7,8 +7,9 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Mapping
-from dataclasses import asdict, fields
 from typing import Any
+
+from msgspec.structs import asdict
 
 from glassloop.core.entries import JSON, Entry
 from glassloop.core.errors import ConfigError, SessionError
@@ -38,7 +39,7 @@ def agent_text(agent: AgentSetup, secrets: tuple[str, ...]) -> str:
     preface = [codec.encode(entry, secrets, aside=False) for entry in agent.preface]
     said = {
         "preface": [{"type": one.tag, "value": json.loads(one.body)} for one in preface],
-        "tools": [{**_fields_of(spec), "parameters": spec.parameters} for spec in agent.tools],
+        "tools": [{**asdict(spec), "parameters": spec.parameters} for spec in agent.tools],
         "settings": agent.settings,
         "limits": asdict(agent.limits),
         "window": asdict(agent.window),
@@ -86,10 +87,6 @@ def latest_agent(connection: sqlite3.Connection, run_id: str) -> str:
         (run_id,),
     ).fetchone()
     return str(text)
-
-
-def _fields_of(spec: ToolSpec) -> dict[str, JSON]:
-    return {one.name: getattr(spec, one.name) for one in fields(spec)}
 
 
 def _entry(one: Mapping[str, Any]) -> Entry:

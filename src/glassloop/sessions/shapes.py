@@ -1,4 +1,4 @@
-"""How each value that a journal may hold looks as JSON: a rule for each annotation, found from the dataclass itself.
+"""How each value that a journal may hold looks as JSON: a rule for each annotation, found from its class.
 
 The tables here are the only way from a tag in stored text to a type. Whole records, secrets and errors are
 `codec.py`'s business.
@@ -14,9 +14,12 @@ import re
 import types
 from collections.abc import Callable, Hashable, Mapping
 from collections.abc import Mapping as MappingType
-from dataclasses import MISSING, Field, dataclass, field, fields, is_dataclass
+from dataclasses import dataclass, field
 from functools import cache
-from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+from typing import Any, Literal, TypeGuard, Union, get_args, get_origin
+
+from msgspec import NODEFAULT
+from msgspec.structs import FieldInfo, fields
 
 from glassloop.core.entries import (
     JSON,
@@ -36,6 +39,7 @@ from glassloop.core.entries import (
 from glassloop.core.journal import Cancelled, ModelFailed
 from glassloop.core.resolving import Resolution
 from glassloop.core.tools import Decision, Verdict
+from glassloop.core.values import Value
 
 RECORDS: Mapping[str, type[Any]] = {
     "system": System,
@@ -65,6 +69,9 @@ TAGS = {kind: tag for tag, kind in {**RECORDS, **_PIECES}.items()}
 BLOB_BYTES = 64 * 1024
 _SHORT = BLOB_BYTES // 4  # characters that are never more bytes than that
 """A text or a file's bytes larger than this is put aside under its SHA-256, so that it is stored once."""
+
+NEVER_STORED = frozenset({"bound"})
+"""Fields that live no longer than their process."""
 
 _NEVER_MASKED = frozenset({"id", "call_id", "tool_hash"})
 """Fields by which things find each other: two of them masked would be one."""
@@ -233,8 +240,8 @@ def shape_of(hint: Any) -> Shape:
 def _worked_out(hint: Hashable) -> Shape:
     if hint in _PLAIN:
         return _PLAIN[hint]
-    if is_dataclass(hint) and isinstance(hint, type):
-        return _dataclass(hint)
+    if is_value(hint):
+        return _value(hint)
     arguments = get_args(hint)
     match get_origin(hint):
         case origin if origin is Literal:
@@ -269,7 +276,7 @@ def _sequence(item: Shape) -> Shape:
 
 
 def _union(hints: tuple[Any, ...]) -> Shape:
-    """`X | None`, or several dataclasses told apart by their tag."""
+    """`X | None`, or several values told apart by their tag."""
     others = [hint for hint in hints if hint is not type(None)]
     inner = shape_of(others[0]) if len(others) == 1 else _tagged(others)
     if len(others) == len(hints):
@@ -299,20 +306,24 @@ def _tagged(kinds: list[Any]) -> Shape:
 
 
 def stored_fields(kind: type[Any]) -> list[tuple[str, Any, Any]]:
-    """Name, annotation and default of each field. What takes no part in equality is no part of the value.
+    """Name, annotation and default of each field, but for those that are no part of the value.
 
     Fields that have their default value are left out: a default never changes without a migration.
     """
-    hints = get_type_hints(kind)
-    return [(one.name, hints[one.name], _default(one)) for one in fields(kind) if one.compare]
+    return [(one.name, one.type, _default(one)) for one in fields(kind) if one.name not in NEVER_STORED]
 
 
-def _dataclass(kind: type[Any]) -> Shape:
+def is_value(hint: Any) -> TypeGuard[type[Value]]:
+    """Whether an annotation is one of our values, and not made of others."""
+    return isinstance(hint, type) and issubclass(hint, Value)
+
+
+def _value(kind: type[Any]) -> Shape:
     stored = stored_fields(kind)
     quick = {name: hint for name, hint, _ in stored if hint in (str, int, bool)}
     writers = [(name, shape_of(hint).write, default) for name, hint, default in stored]
     readers = {name: shape_of(hint).read for name, hint, _ in stored}
-    needed = {name for name, _, default in stored if default is MISSING}
+    needed = {name for name, _, default in stored if default is NODEFAULT}
 
     def write(value: Any, sink: Sink) -> JSON:
         if not isinstance(value, kind):
@@ -349,5 +360,5 @@ def _dataclass(kind: type[Any]) -> Shape:
     return Shape(write, read)
 
 
-def _default(one: Field[Any]) -> Any:
-    return one.default if one.default_factory is MISSING else one.default_factory()
+def _default(one: FieldInfo) -> Any:
+    return one.default if one.default_factory is NODEFAULT else one.default_factory()

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Literal
 
 from glassloop.core.entries import JSON
+from glassloop.core.values import Value
 from glassloop.core.visible import exact
 from glassloop.tools.tool import Tool
 
 
-@dataclass(frozen=True, slots=True)
-class Ruling:
+class Ruling(Value, frozen=True):
     """What a policy says of one call. `reason` is shown to the person asked, or told to the model.
 
     `firm`, of an `allow`: it holds also where others' words were read in the run, and the tool can carry something

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any
+
+from msgspec.structs import replace
 
 from glassloop.core.entries import JSON, ToolCall
+from glassloop.core.values import Value
 from glassloop.tools.coerce import Fitting, is_as_declared
 from glassloop.tools.values import number_literals, read_json
 from glassloop.tools.wording import expected, shorten
@@ -31,7 +34,7 @@ _MAX_WRAPPERS = 3
 _MOST_LINES = 10
 
 
-class Fitted(NamedTuple):
+class Fitted(Value, frozen=True):
     """Arguments as the schema has them, what was changed on the way, and what is wrong (empty: nothing)."""
 
     arguments: Mapping[str, JSON]
@@ -51,7 +54,7 @@ def fit_arguments(call: ToolCall, name: str, schema: Mapping[str, Any]) -> Fitte
         if not fitted.problems or (inner := _unwrapped(sent, name, schema)) is None:
             break
         sent, fitted = inner, _fitted(call, inner, schema)
-        fitted = fitted._replace(changes=("wrapper around the arguments removed", *fitted.changes))
+        fitted = replace(fitted, changes=("wrapper around the arguments removed", *fitted.changes))
     return fitted
 
 

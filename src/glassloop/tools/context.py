@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+
+from glassloop.core.values import Value
 
 
 def _nobody_listens(text: str) -> None:
     """Progress outside a run goes nowhere."""
 
 
-@dataclass(frozen=True, slots=True)
-class ToolContext:
+class ToolContext(Value, frozen=True):
     """Given to a parameter annotated `ToolContext`; the model never sees that parameter.
 
     `key` is the same whenever this very call runs again after a crash: pass it on to services that

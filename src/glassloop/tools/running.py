@@ -12,28 +12,28 @@ import inspect
 import threading
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
+
+from glassloop.core.values import Value
 
 GRACE = 2.0
 """Seconds that a cancelled async tool has for cleaning up before it is let go."""
 
 
-class Returned(NamedTuple):
+class Returned(Value, frozen=True):
     """It returned `value`."""
 
     value: Any
 
 
-class Raised(NamedTuple):
+class Raised(Value, frozen=True):
     """It raised `error`."""
 
     error: BaseException
 
 
-@dataclass(frozen=True, slots=True)
-class TimedOut:
+class TimedOut(Value, frozen=True):
     """It was still running when its time was over."""
 
 

@@ -5,16 +5,18 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable, Mapping
 from copy import copy
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from time import monotonic
-from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
+from typing import Any, Literal, Protocol, runtime_checkable
+
+from msgspec.structs import replace
 
 from glassloop.core.entries import JSON, Entry, Part, ResultState, Text, ToolCall, ToolResult
 from glassloop.core.errors import ToolDefinitionError
 from glassloop.core.resolving import Answer, GiveUp, Retry, Unknown
 from glassloop.core.tools import ToolSpec, Verdict
+from glassloop.core.values import Value
 from glassloop.core.visible import exact
 from glassloop.tools.approval import Policy, Ruling, by_tool_and_origin, question
 from glassloop.tools.calls import Fitted, explain, first_few, fit_arguments
@@ -65,7 +67,7 @@ class Heeds(Protocol):
         """The tools as they judge calls after this conversation. Without any effect."""
 
 
-class _Bound(NamedTuple):
+class _Bound(Value, frozen=True):
     """A prepared call: the tool and the Python values for its parameters. `outside`: as in `ToolContext`."""
 
     tool: Tool

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from typing import NamedTuple
+
+from msgspec.structs import replace
 
 from glassloop.core.entries import JSON, Mend
+from glassloop.core.values import Value
 from glassloop.wire import relaxed, strictjson
 from glassloop.wire.names import resolve_name
 from glassloop.wire.numbertexts import with_number_texts
@@ -27,7 +28,7 @@ WRAPPER_KEYS = (*ARGUMENT_FIELDS, "properties")
 NAME_KEYS = ("name", "function", "tool", "tool_name", "function_name")
 
 
-class Arguments(NamedTuple):
+class Arguments(Value, frozen=True):
     """The object that a call's arguments mean, or the problem for which it must not run."""
 
     value: Mapping[str, JSON] | None
@@ -118,15 +119,14 @@ def _from_text(text: str, schema: Mapping[str, JSON] | None) -> Arguments:
         if not value:
             return Arguments({}, mends=tuple(mends))
     result = _as_object(value)
-    return result._replace(mends=(*mends, *result.mends)) if mends else result
+    return replace(result, mends=(*mends, *result.mends)) if mends else result
 
 
 def _is_structured(text: JSON) -> bool:
     return isinstance(text, str) and text.startswith(("{", "["))
 
 
-@dataclass(frozen=True, slots=True)
-class _Read:
+class _Read(Value, frozen=True):
     """The value of a text, of whatever type, or a problem."""
 
     value: JSON = None
@@ -346,4 +346,4 @@ def _without_surrogates(read: Arguments) -> Arguments:
     if value == read.value:
         return read
     mend = Mend("lone_surrogate", "half a surrogate pair was replaced by U+FFFD")
-    return read._replace(value=value, mends=(*read.mends, mend))
+    return replace(read, value=value, mends=(*read.mends, mend))

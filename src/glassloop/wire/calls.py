@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from glassloop.core.entries import JSON, Mend, ToolCall
 from glassloop.core.tools import ToolSpec

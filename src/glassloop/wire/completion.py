@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Literal
+
+from msgspec.structs import replace
 
 from glassloop.core.entries import JSON, Mend, Reply, ToolCall
 from glassloop.core.tools import ToolSpec
+from glassloop.core.values import Value
 from glassloop.wire import strictjson
 from glassloop.wire.bodies import (
     BODY_DECODER,
@@ -41,8 +43,7 @@ FailureReason = Literal[
 ]
 
 
-@dataclass(frozen=True, slots=True)
-class Failure:
+class Failure(Value, frozen=True):
     """A body that is no usable reply.
 
     `payload` is the decoded body or error object, `text` the raw text (at most 64 KiB), and `partial`
@@ -156,8 +157,7 @@ def _one_message(
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Said:
+class _Said(Value, frozen=True):
     text: str
     reasoning: str
     reasoning_field: str | None

@@ -9,8 +9,10 @@ from __future__ import annotations
 import base64
 import binascii
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
+
+from msgspec.structs import replace
 
 from glassloop.core.entries import JSON, Entry, File, Image, Part, Reply, System, Text, ToolResult, User
 from glassloop.wire.compact import dumps

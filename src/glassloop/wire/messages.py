@@ -6,7 +6,9 @@ Each group of entries (`wire/groups`) is rendered by itself: that is what lets `
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+
+from msgspec.structs import replace
 
 from glassloop.core.entries import (
     JSON,

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Container, Sequence
-from dataclasses import replace
 from hashlib import sha256
+
+from msgspec.structs import replace
 
 from glassloop.core.entries import Mend, ToolCall
 

@@ -6,7 +6,8 @@ The first byte says what the body is, never a header: a stream of events, JSON l
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from glassloop.core.entries import Reply
 from glassloop.core.events import Delta, ReasoningDelta, TextDelta

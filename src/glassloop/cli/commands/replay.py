@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+from msgspec import structs
 
 from glassloop.cli.asking import Asker
 from glassloop.cli.failures import ANSWERED, FAILED, exit_code_for, report
@@ -161,7 +162,7 @@ async def _play(rehearsal: Rehearsal, printer: JsonPrinter | Printer) -> Glasslo
 
 def _show(event: Event, printer: JsonPrinter | Printer) -> None:
     if isinstance(event, Finished) and isinstance(event.error, ReplayMismatch):
-        event = replace(event, error=None)  # said at the end, once
+        event = structs.replace(event, error=None)  # said at the end, once
     printer.show(event)
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from msgspec import structs
+
 from glassloop.core.entries import JSON, Image, Text, User
 from glassloop.doctor.findings import Answer
 from glassloop.doctor.kit import BE_BRIEF, HELLO, SPECS, a_past_call, please_call, said
@@ -111,7 +113,9 @@ async def _reasoning(patient: Patient) -> Answer:
         or "reasoning_content"
     )
     words = "A tool knows the weather."
-    thought = replace(reply, reasoning=words, reasoning_field=name, raw={"role": "assistant", name: words})
+    thought = structs.replace(
+        reply, reasoning=words, reasoning_field=name, raw={"role": "assistant", name: words}
+    )
     without = await patient.ask([BE_BRIEF, _QUESTION, reply, result], SPECS)
     with_it = await patient.ask([BE_BRIEF, _QUESTION, thought, result], SPECS)
     if without.reply is None or with_it.reply is None:

@@ -14,8 +14,10 @@ import re
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
+
+from msgspec.structs import replace
 
 from glassloop.core.entries import JSON, ToolCall
 from glassloop.core.tools import Decision, ToolSpec, Verdict
