@@ -23,13 +23,10 @@ MANY = 50
 
 def holdings(folder: Path) -> Counter[str]:
     """What this process holds, as the kernel says."""
-    tasks = Path("/proc/self/task")
-    children = [
-        child
-        for task in tasks.iterdir()
-        for child in (task / "children").read_text().split()
-        if task.exists()
-    ]
+    children: list[str] = []
+    for task in Path("/proc/self/task").iterdir():
+        with suppress(FileNotFoundError):  # a thread that has just ended
+            children += (task / "children").read_text().split()
     return Counter(
         [
             *(os.readlink(f"/proc/self/fd/{each}") for each in _open_descriptors()),

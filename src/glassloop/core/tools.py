@@ -40,19 +40,8 @@ class Verdict(Value, frozen=True):
     tool_hash: str = ""
     bound: Any = None
 
-    def __eq__(self, other: object) -> bool:
-        """Without `bound`: a verdict that was stored is the same."""
-        if not isinstance(other, Verdict):
-            return NotImplemented
-        return all(getattr(self, name) == getattr(other, name) for name in _JUDGED)
-
-    __hash__ = None  # type: ignore[assignment]  # its arguments have none either
-
     def __repr__(self) -> str:
         return repr_without(self, "bound")
-
-
-_JUDGED = tuple(name for name in Verdict.__struct_fields__ if name != "bound")
 
 
 class Decision(Value, frozen=True):

@@ -9,16 +9,17 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any
 
 from glassloop.core.errors import SessionError
 from glassloop.core.journal import Journaled
 from glassloop.core.secrets import mask, may_hold_a_secret
+from glassloop.core.values import Value
 from glassloop.sessions.plain import NotPlain, text_of, value_of
 from glassloop.sessions.shapes import BLOB_BYTES, RECORDS, Sink, Unfit, as_it_is, shape_of
 
 
-class Encoded(NamedTuple):
+class Encoded(Value, frozen=True):
     """JSON text, what was put aside from it, and whether a secret was masked in it."""
 
     tag: str

@@ -7,9 +7,10 @@ import queue
 import sqlite3
 import threading
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 from glassloop.core.errors import SessionError
+from glassloop.core.values import Value
 
 LINGER_SECONDS = 0.02
 """How long a write that nobody waits for stays queued at least, so that it shares the transaction of the next one.
@@ -35,7 +36,7 @@ class Work(Protocol):
         """A step is on disk, or it failed and never will be. Called before the next step is taken."""
 
 
-class Job(NamedTuple):
+class Job(Value, frozen=True):
     """One step of some work, and who waits for it. `light`: it takes a moment and no more, so that the event loop
     that asks for it may do it itself.
     """
@@ -84,21 +85,23 @@ class Inbox:
     def lend(self, job: Job, write: Callable[[list[Job]], bool]) -> bool:
         """Have a job that is waited for, and all that is to be written before it, done by the caller.
 
-        False, and nothing is done, unless all of it is light, the thread has nothing to do, and what was waited for
-        the last time was the same work: where several take turns, the thread does theirs together. What `write`
-        could not do is given to the thread.
+        False, and the job is still the caller's, unless all of it is light, the thread has nothing to do, and what was
+        waited for the last time was the same work: where several take turns, the thread does theirs together. Also
+        where `write` could not do it; what was to be written before it is then given to the thread.
         """
         with self._lock:
             if self.closed or self._in_hand or self._heavy or not job.light or job.work is not self._last:
                 return False
-            batch = [*self._take_patient(), job]
+            before = self._take_patient()
+            undone = [*before, job]  # nobody asks again where `write` raises
             self._in_hand += 1  # what is put meanwhile, by whatever runs in between, waits for its turn
-            self._lending, written = True, False
+            self._lending = True
             try:
-                written = write(batch)
+                written = write(undone)
+                undone = [] if written else before
             finally:
-                self._returned([] if written else batch)
-        return True
+                self._returned(undone)
+        return written
 
     def _returned(self, undone: list[Job]) -> None:
         self._lending = False

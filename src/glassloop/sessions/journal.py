@@ -148,8 +148,9 @@ class SqliteJournal:
     async def finish(self, end: RunEnd) -> None:
         """On disk when it returns; the session is free."""
         try:
-            ending = partial(claiming.finish, end=self._without_secrets(end))
-            await self._on_disk(self._claim(end.run_id), ending, light=False)
+            end = self._without_secrets(end)
+            ending = partial(claiming.finish, end=end)
+            await self._on_disk(self._claim(end.run_id), ending, light=len(end.text) < BLOB_BYTES)
         finally:
             if claim := self._claims.pop(end.run_id, None):
                 owners.release(claim.claimed.owner)
@@ -187,11 +188,13 @@ class SqliteJournal:
                 return
         raise SessionError(f"{self.path} was closed again and again while it was written to")
 
-    def _on_disk(self, claim: _Claim, step: Step, *, light: bool) -> asyncio.Future[None]:
-        """Queue the step. The future is done when it is written; if the waiting is cancelled, it still happens."""
+    async def _on_disk(self, claim: _Claim, step: Step, *, light: bool) -> None:
+        """Have the step written. If the waiting is cancelled, it still happens."""
+        if light and self._writer is not None and self._writer.do(Job(claim, step, light=True)):
+            return
         waiter = asyncio.get_running_loop().create_future()
-        self._put(Job(claim, step, waiter, light), urgent=True)
-        return waiter
+        self._put(Job(claim, step, waiter), urgent=True)
+        await waiter
 
     def _without_secrets(self, end: RunEnd) -> RunEnd:
         secrets = tuple(self._secrets())

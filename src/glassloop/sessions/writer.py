@@ -97,7 +97,7 @@ class _File:
         return _ended(batch, None)
 
     def write_at_once(self, batch: list[Job]) -> bool:
-        """The same in the event loop of all that is waited for. False if the last commits were slow, if this one
+        """The same in the event loop of whoever waits. False if the last commits were slow, if this one
         failed, or if another process is writing.
         """
         if self._connection is None or self._seconds >= QUICK_SECONDS:
@@ -108,7 +108,6 @@ class _File:
             self._seconds = _UNKNOWN
             return False
         _ended(batch, None)
-        _wake([job.waiter for job in batch if job.waiter], None)
         return True
 
     def close(self) -> None:
@@ -160,18 +159,22 @@ class Writer:
         self._thread.start()
         self._stop = weakref.finalize(self, _stop, self._inbox, self._thread, self._pid)
 
-    def put(self, job: Job, *, urgent: bool) -> None:
-        """Queue a job, or do it. `urgent`: somebody waits for it. Raises `WriterClosed` where it is, or was copied by
-        a fork.
+    def do(self, job: Job) -> bool:
+        """Do a job that is waited for here and now, after what is queued before it. False, and it is not done, where
+        that is better left to the thread (`put` it then), or the writer is closed.
         """
-        if self._pid != os.getpid():
-            raise WriterClosed
-        if urgent and self._inbox.lend(job, self._file.write_at_once):
-            if interruption := self._file.interruption:
-                self._file.interruption = None
-                raise interruption
-            return
-        if not self._inbox.put(job, urgent=urgent):
+        if self._pid != os.getpid() or not self._inbox.lend(job, self._file.write_at_once):
+            return False
+        if interruption := self._file.interruption:
+            self._file.interruption = None
+            raise interruption
+        return True
+
+    def put(self, job: Job, *, urgent: bool) -> None:
+        """Queue a job for the thread. `urgent`: somebody waits for it. Raises `WriterClosed` where it is, or was
+        copied by a fork.
+        """
+        if self._pid != os.getpid() or not self._inbox.put(job, urgent=urgent):
             raise WriterClosed
 
     @property
