@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import measure
-from table import FRAMEWORK, OURS, Outcome, Size, Target, line, main, ratio, summaries
+from table import FRAMEWORK, OFTEN, OURS, Outcome, Size, Target, line, main, ratio, summaries
 
 ROUNDS = 5
 DELAY_MS = 50
@@ -13,7 +13,7 @@ def run(size: Size) -> Outcome:
     peers = size.peers if FRAMEWORK in size.peers or not size.peers else (*size.peers, FRAMEWORK)
     samples = {side: measure.Sample() for side in (*OURS, *peers)}
     with measure.Server() as server:
-        for repeat in range(size.repeats):
+        for repeat in range(OFTEN * size.repeats):
             for side, sample in samples.items():
                 if sample.error is None and (repeat == 0 or side in OURS):
                     agents = size.agents if side in OURS else min(size.agents, size.most_peer_agents)

@@ -13,7 +13,7 @@ JSON = Any
 """A value that `json.dumps` takes as it is: None, bool, int, float, str, list or dict of these."""
 
 
-class Text(Value, frozen=True, tag="text"):
+class Text(Value, frozen=True, gc=False, tag="text"):
     """A piece of plain text."""
 
     text: str
@@ -64,14 +64,14 @@ def text_of(parts: Sequence[Part]) -> str:
     return "".join([part.text for part in parts if isinstance(part, Text)])
 
 
-class Mend(Value, frozen=True):
+class Mend(Value, frozen=True, gc=False):
     """One deviation that was mended on the way. `code` is stable and short, `detail` is for people."""
 
     code: str
     detail: str
 
 
-class Usage(Value, frozen=True):
+class Usage(Value, frozen=True, gc=False):
     """Tokens of one or more model calls. None means that the endpoint did not say; it is never guessed."""
 
     prompt_tokens: int | None = None
@@ -96,7 +96,7 @@ def _sum(a: int | None, b: int | None) -> int | None:
     return a + b
 
 
-class ToolCall(Value, frozen=True):
+class ToolCall(Value, frozen=True, gc=False):
     """A request of the model to run one tool.
 
     `text` is exactly what arrived as arguments, `arguments` the object read from it, and `problem`

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterable
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 from glassloop.core.errors import SessionError
+from glassloop.core.values import Value
 from glassloop.sessions import owner as owners
 from glassloop.sessions.claiming import HEAD
 
@@ -24,11 +25,8 @@ _LATEST = " ORDER BY updated_ms DESC, session.rowid DESC LIMIT ?"
 _MOST = 1_000_000
 
 
-class SessionInfo(NamedTuple):
-    """One session, as it stands. `title` is the beginning of its first task, `head` its last entry.
-
-    A tuple, for a listing makes thousands: a frozen dataclass of so many fields takes four times as long to make.
-    """
+class SessionInfo(Value, frozen=True, gc=False):
+    """One session, as it stands. `title` is the beginning of its first task, `head` its last entry."""
 
     session_id: str
     name: str

@@ -12,9 +12,6 @@ from typing import Any
 
 from msgspec import MsgspecError
 from msgspec.json import Decoder, Encoder
-from msgspec.structs import replace
-
-from glassloop.core.tools import Verdict
 
 _FAILURES = (MsgspecError, TypeError, ValueError, OverflowError, RecursionError)
 
@@ -28,8 +25,6 @@ class NotPlain(Exception):
 def text_of(value: Any) -> bytes:
     """The value as JSON in UTF-8, from which the same value can be read. Raises `NotPlain`."""
     kind: Any = type(value)
-    if kind is Verdict:
-        value = replace(value, bound=None)
     try:
         text = _encode(value)
         # Nothing is checked when a value is made or written; read back, it must fit its fields and be the same.

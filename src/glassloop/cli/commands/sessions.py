@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from msgspec.structs import asdict
 
 from glassloop.cli.commands.show import command as show
 from glassloop.cli.failures import ANSWERED, FAILED, Said
@@ -80,7 +81,7 @@ def _list(sessions: Sequence[SessionInfo], *, as_json: bool) -> int:
     from glassloop.sessions.markdown import when
 
     if as_json:
-        return _print_json([one._asdict() for one in sessions])
+        return _print_json([asdict(one) for one in sessions])
     rows = [(one.session_id, when(one.updated_ms), one.state, _title(one)) for one in sessions]
     if not rows:
         say(Line("There are no such sessions.", "quiet"))
