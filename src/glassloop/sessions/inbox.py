@@ -38,13 +38,14 @@ class Work(Protocol):
 
 class Job(Value, frozen=True):
     """One step of some work, and who waits for it. `light`: it takes a moment and no more, so that the event loop
-    that asks for it may do it itself.
+    that asks for it may do it itself. `last`: nothing more comes of this work.
     """
 
     work: Work
     step: Any = None
     waiter: asyncio.Future[None] | None = None
     light: bool = False
+    last: bool = False
 
 
 class Inbox:
@@ -57,7 +58,7 @@ class Inbox:
         self._ready: queue.SimpleQueue[list[Job] | None] = queue.SimpleQueue()
         self._patient: list[Job] = []
         self._heavy = False  # whether any of them is not light
-        self._last: Work | None = None  # what was waited for the last time
+        self._going_on: Work | None = None  # what was waited for the last time, and more comes of it
         self._lending = False
         self._in_hand = 0  # batches that were given to the thread, or lent, and are not done
         self._fetched = 0  # those of them that the thread has fetched
@@ -76,7 +77,7 @@ class Inbox:
             self._heavy = self._heavy or not job.light
             asleep, self._asleep = self._asleep, False  # before it is woken: it may look at once
             if urgent:
-                self._last = job.work
+                self._going_on = None if job.last else job.work
                 self._give(self._take_patient())
             elif asleep:
                 self._ready.put([])  # from now on the thread looks again
@@ -86,12 +87,16 @@ class Inbox:
         """Have a job that is waited for, and all that is to be written before it, done by the caller.
 
         False, and the job is still the caller's, unless all of it is light, the thread has nothing to do, and what was
-        waited for the last time was the same work: where several take turns, the thread does theirs together. Also
-        where `write` could not do it; what was to be written before it is then given to the thread.
+        waited for the last time was the same work, or has come to its end: where several take turns, the thread does
+        theirs together. Also where `write` could not do it; what was to be written before it is then given to the
+        thread.
         """
         with self._lock:
-            if self.closed or self._in_hand or self._heavy or not job.light or job.work is not self._last:
+            if self.closed or self._in_hand or self._heavy or not job.light:
                 return False
+            if self._going_on is not None and job.work is not self._going_on:
+                return False
+            self._going_on = None if job.last else job.work
             before = self._take_patient()
             undone = [*before, job]  # nobody asks again where `write` raises
             self._in_hand += 1  # what is put meanwhile, by whatever runs in between, waits for its turn

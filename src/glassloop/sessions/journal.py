@@ -113,14 +113,16 @@ class SqliteJournal:
         claiming.checked_id("run", start.run_id)
         owner = owners.new_claim()
         terms = replace(self._terms, command=codec.cleaned(self.command, tuple(self._secrets())))
-        claiming_it = self._submit(partial(_claim, start=start, owner=owner, terms=terms))
+        task = Task(partial(_claim, start=start, owner=owner, terms=terms))
         try:
-            claim = await asyncio.wrap_future(claiming_it)
+            if not self._does(Job(task, light=True, last=True)):
+                self._put(Job(task, last=True), urgent=True)
+            claim = task.future.result() if task.future.done() else await asyncio.wrap_future(task.future)
             claimed = claim.claimed
             opened = Opened(claimed.run_id) if claimed.blank else await asyncio.to_thread(self._read, claim)
         except BaseException:
             owners.release(owner)
-            claiming_it.add_done_callback(self._give_back)
+            task.future.add_done_callback(self._give_back)
             raise
         self._claims[claimed.run_id] = claim
         return opened
@@ -150,7 +152,8 @@ class SqliteJournal:
         try:
             end = self._without_secrets(end)
             ending = partial(claiming.finish, end=end)
-            await self._on_disk(self._claim(end.run_id), ending, light=len(end.text) < BLOB_BYTES)
+            light = len(end.text) < BLOB_BYTES
+            await self._on_disk(self._claim(end.run_id), ending, light=light, last=True)
         finally:
             if claim := self._claims.pop(end.run_id, None):
                 owners.release(claim.claimed.owner)
@@ -188,13 +191,17 @@ class SqliteJournal:
                 return
         raise SessionError(f"{self.path} was closed again and again while it was written to")
 
-    async def _on_disk(self, claim: _Claim, step: Step, *, light: bool) -> None:
+    async def _on_disk(self, claim: _Claim, step: Step, *, light: bool, last: bool = False) -> None:
         """Have the step written. If the waiting is cancelled, it still happens."""
-        if light and self._writer is not None and self._writer.do(Job(claim, step, light=True)):
+        if light and self._does(Job(claim, step, light=True, last=last)):
             return
         waiter = asyncio.get_running_loop().create_future()
-        self._put(Job(claim, step, waiter), urgent=True)
+        self._put(Job(claim, step, waiter, last=last), urgent=True)
         await waiter
+
+    def _does(self, job: Job) -> bool:
+        """Whether the job is done here and now: by the event loop itself."""
+        return self._writer is not None and self._writer.do(job)
 
     def _without_secrets(self, end: RunEnd) -> RunEnd:
         secrets = tuple(self._secrets())
