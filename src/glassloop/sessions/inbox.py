@@ -12,9 +12,10 @@ from typing import Any, Protocol
 from glassloop.core.errors import SessionError
 from glassloop.core.values import Value
 
-LINGER_SECONDS = 0.02
+LINGER_SECONDS = 0.1
 """How long a write that nobody waits for stays queued at least, so that it shares the transaction of the next one.
-It is never more than twice that."""
+It is never more than twice that. Each look of the thread takes the interpreter away from the event loop: at 20 ms
+they cost a tenth of a round."""
 
 _LOOKS = 10
 """How often the thread looks in vain for such a write before it sleeps until it is woken."""
