@@ -4,13 +4,18 @@ agents would wait for that. (A run that fails leaves its traceback, as exception
 
 import asyncio
 import gc
+import weakref
 from collections import Counter
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import pytest
 
-from glassloop import Agent, Endpoint
+from glassloop import Agent, Endpoint, ScriptedModel
+from glassloop.core.journal import Record
+from glassloop.core.loop import Loop
+from glassloop.models.scripted import call
+from glassloop.models.scripted import calls as scripted
 from glassloop.sessions.journal import SqliteJournal
 from glassloop.testing.server import ChatServer, calls, says
 
@@ -91,3 +96,45 @@ def test_a_run_that_is_over_leaves_nothing_to_the_garbage_collector(
             gc.garbage.clear()
             gc.enable()
     assert sum(found.values()) < 30 * runs, found
+
+
+class Remembering:
+    """A controller that keeps what it was fed, as one for tests or audit does."""
+
+    def __init__(self, inner: Loop, kept: list[Record]) -> None:
+        self._inner, self._kept = inner, kept
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._inner, name)
+
+    def feed(self, record: Record) -> None:
+        self._kept.append(record)
+        self._inner.feed(record)
+
+
+def test_a_tool_that_leads_back_to_what_was_kept_of_its_calls_is_collected() -> None:
+    def ran() -> weakref.ref[Callable[..., str]]:
+        kept: list[Record] = []
+
+        def look(at: int) -> str:
+            """Look at what was kept."""
+            return f"{len(kept)} at {at}"
+
+        agent = Agent(
+            ScriptedModel([scripted(call("look", at=1)), "Done."]),
+            tools=[look],
+            controller=lambda *given: Remembering(Loop(*given), kept),
+        )
+        asyncio.run(to_the_end(agent))
+        assert [type(one.value).__name__ for one in kept] == [
+            "User",
+            "Reply",
+            "Verdict",
+            "ToolResult",
+            "Reply",
+        ]
+        return weakref.ref(look)
+
+    tools = [ran() for _ in range(5)]
+    gc.collect()
+    assert sum(one() is not None for one in tools) <= 1  # Python may hold the last one a little longer

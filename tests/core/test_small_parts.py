@@ -6,9 +6,10 @@ import asyncio
 import json
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from glassloop.core import secrets
 from glassloop.core.entries import Text, ToolResult, Usage, User, parts_of
 from glassloop.core.errors import ConfigError, ContextOverflow, EndpointError, SessionError
 from glassloop.core.journal import MemoryJournal, Record, RunEnd, RunStart
@@ -105,6 +106,9 @@ def test_a_meter_measures_the_same_however_often_it_is_asked(lengths: list[int],
         "gsk_abcdefghijklmnopqrstuvwx",
         "AIzaSyA1234567890abcdefghijklmnopqrstuv",
         "ghp_abcdefghijklmnopqrstuvwxyz0123",
+        "github_pat_11ABCDEFG0aBcDeFgHiJkL_mNoPqRsTuVwXyZ0123456789",
+        "xoxb-1234567890-abcdefghij",
+        "AKIAABCDEFGHIJKLMNOP",
         "xai-abcdefghijklmnop",
         "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0In0.abcdefgh",
     ],
@@ -128,6 +132,15 @@ def test_key_shapes_are_masked_in_json_within_json(before: str, depth: int, esca
     masked = mask(text)
     assert "sk-proj" not in masked
     assert MASK in masked
+
+
+@given(st.from_regex(secrets._SHAPES), st.text(max_size=3))
+@settings(max_examples=300)
+def test_the_quick_look_misses_no_key(found: str, behind: str) -> None:
+    text = found + behind
+    masked = secrets._RUN.sub(lambda run: secrets._SHAPES.sub(MASK, run.group()), text)
+    assert mask(text) == masked
+    assert masked == text or secrets.may_hold_a_secret(text.encode())
 
 
 def test_values_in_use_and_passwords_in_urls_are_masked() -> None:

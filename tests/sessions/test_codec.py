@@ -5,7 +5,6 @@ import json
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from msgspec.structs import replace
 
 from glassloop.core.entries import (
     File,
@@ -192,10 +191,19 @@ def test_a_text_of_any_size_comes_back(size):
     assert back(codec.encode(value, aside=False)) == value
 
 
-def test_what_prepared_a_call_is_not_part_of_what_is_stored():
+@pytest.mark.parametrize("bound", [object(), {"token": "abc"}, "text"])
+def test_what_prepared_a_call_is_not_part_of_what_is_stored(bound):
     made = ToolCall("id", "n", {})
-    verdict = Verdict(made, "ready", {}, bound=object())
-    assert back(codec.encode(verdict)) == replace(verdict, bound=None)
+    verdict = Verdict(made, "ready", {}, bound=bound)
+    encoded = codec.encode(verdict)
+    assert "bound" not in encoded.body
+    assert back(encoded) == verdict.unbound()
+
+
+def test_what_prepared_a_call_is_not_taken_from_what_somebody_wrote():
+    body = codec.encode(Verdict(ToolCall("id", "n", {}), "ready", {"a": 1})).body
+    with pytest.raises(SessionError, match="bound: this field is unknown here"):
+        codec.decode("verdict", f'{body[:-1]},"bound":{{"x":1}}}}', {}.__getitem__)
 
 
 @pytest.mark.parametrize(("value", "words"), [

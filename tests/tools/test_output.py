@@ -19,7 +19,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel
 
-from glassloop.core.entries import File, Image, Text, text_of
+from glassloop.core.entries import File, Image, Mend, Text, text_of
 from glassloop.tools.output import Spill, capped, parts_from, text_of_error
 
 
@@ -66,6 +66,7 @@ RESULTS = [
     (Stop("Oslo", datetime.date(2024, 5, 31)), '{"city": "Oslo", "on": "2024-05-31"}'),
     ([Stop("Oslo", datetime.date(2024, 5, 31))], '[{"city": "Oslo", "on": "2024-05-31"}]'),
     (Order(sku="a", price=decimal.Decimal("1.10")), '{"sku": "a", "price": "1.10"}'),
+    ([Mend("code", "a detail")], '[{"code": "code", "detail": "a detail"}]'),
     (Color.RED, "red"),
     ({"c": Color.RED}, '{"c": "red"}'),
     (datetime.datetime(2024, 5, 31, 18, tzinfo=datetime.UTC), "2024-05-31T18:00:00Z"),

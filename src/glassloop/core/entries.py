@@ -96,7 +96,7 @@ def _sum(a: int | None, b: int | None) -> int | None:
     return a + b
 
 
-class ToolCall(Value, frozen=True, gc=False):
+class ToolCall(Value, frozen=True):
     """A request of the model to run one tool.
 
     `text` is exactly what arrived as arguments, `arguments` the object read from it, and `problem`

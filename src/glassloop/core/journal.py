@@ -66,7 +66,7 @@ Journaled = (
 )
 
 
-class Record(Value, frozen=True, gc=False):
+class Record(Value, frozen=True):
     """One thing that happened, as it is written down and fed to the loop.
 
     `seq` is the operation's number in its run; a call's verdict, decision and result share it.
@@ -79,7 +79,7 @@ class Record(Value, frozen=True, gc=False):
     cost: float | None = None
 
 
-class Intent(Value, frozen=True, gc=False):
+class Intent(Value, frozen=True):
     """A call is about to run. On disk before it starts, so that a crash cannot make it happen twice.
 
     `attempt` counts its starts, from 1. `masked`, of one that is read back: its arguments held a secret that

@@ -30,7 +30,7 @@ _SHAPES = re.compile(
     """,
     re.VERBOSE,
 )
-_BEGINNINGS = (*(f"{one}_".encode() for one in _PREFIXES), b"AIza", b"gh", b"xox", b"AKIA", b"eyJ")
+_BEGINNINGS = (*(f"{one}_".encode() for one in _PREFIXES), b"AIza", b"gh", b"github", b"xox", b"AKIA", b"eyJ")
 _BETWEEN = b"-."
 """How a run begins in which a key stands, if nothing is in it that a key may stand behind as well."""
 

@@ -8,8 +8,8 @@ from msgspec import Struct
 class Value(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
     """Like a frozen dataclass with slots, but made in C: a fifth of the time, and that a dozen times a round.
 
-    With `gc=False` it holds nothing but texts, numbers and the like, so that the garbage collector need not look at
-    it: a crowd of agents has many. `msgspec.structs.replace` gives a changed copy. Types are not checked when one is
+    With `gc=False` it holds nothing but texts and numbers, so that the garbage collector need not look at it: a crowd
+    of agents has many. `msgspec.structs.replace` gives a changed copy. Types are not checked when one is
     made. As JSON, fields that have their defaults are left out.
     """
 

@@ -61,7 +61,7 @@ class Inbox:
         self._heavy = False  # whether any of them is not light
         self._going_on: Work | None = None  # what was waited for the last time, and more comes of it
         self._lending = False
-        self._in_hand = 0  # batches that were given to the thread, or lent, and are not done
+        self._in_hand = 0  # batches that were given to the thread, and are not done
         self._fetched = 0  # those of them that the thread has fetched
         self._seen = False  # whether the thread has seen the first of the patient ones already
         self._looks = 0
@@ -93,16 +93,17 @@ class Inbox:
         thread.
         """
         with self._lock:
-            if self.closed or self._in_hand or self._heavy or not job.light:
+            if self.closed or self._in_hand or self._lending or self._heavy or not job.light:
                 return False
             if self._going_on is not None and job.work is not self._going_on:
                 return False
             self._going_on = None if job.last else job.work
-            before = self._take_patient()
-            undone = [*before, job]  # nobody asks again where `write` raises
-            self._in_hand += 1  # what is put meanwhile, by whatever runs in between, waits for its turn
-            self._lending = True
+            before: list[Job] = []
+            undone = [job]
             try:
+                self._lending = True  # what is put meanwhile, by whatever runs in between, waits for its turn
+                before = self._take_patient()
+                undone = [*before, job]  # nobody asks again where `write` raises
                 written = write(undone)
                 undone = [] if written else before
             finally:
@@ -111,7 +112,6 @@ class Inbox:
 
     def _returned(self, undone: list[Job]) -> None:
         self._lending = False
-        self._in_hand -= 1
         self._give(undone)
         if self.closed:  # by whatever ran in between
             self._end()

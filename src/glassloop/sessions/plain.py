@@ -13,6 +13,8 @@ from typing import Any
 from msgspec import MsgspecError
 from msgspec.json import Decoder, Encoder
 
+from glassloop.core.tools import Verdict
+
 _FAILURES = (MsgspecError, TypeError, ValueError, OverflowError, RecursionError)
 
 _encode = Encoder().encode
@@ -26,7 +28,7 @@ def text_of(value: Any) -> bytes:
     """The value as JSON in UTF-8, from which the same value can be read. Raises `NotPlain`."""
     kind: Any = type(value)
     try:
-        text = _encode(value)
+        text = _encode(_storable(value))
         # Nothing is checked when a value is made or written; read back, it must fit its fields and be the same.
         if _decoder(kind)(text) == value:
             return text
@@ -38,9 +40,16 @@ def text_of(value: Any) -> bytes:
 def value_of(kind: Any, text: str) -> Any:
     """The value that was written as this text. Raises `NotPlain`."""
     try:
-        return _decoder(kind)(text)
+        return _storable(_decoder(kind)(text))
     except _FAILURES as error:
         raise NotPlain from error
+
+
+def _storable(value: Any) -> Any:
+    """The value, if nothing is in it that lives no longer than its process."""
+    if type(value) is Verdict and value.bound is not None:
+        raise NotPlain
+    return value
 
 
 @cache

@@ -70,7 +70,7 @@ BLOB_BYTES = 64 * 1024
 _SHORT = BLOB_BYTES // 4  # characters that are never more bytes than that
 """A text or a file's bytes larger than this is put aside under its SHA-256, so that it is stored once."""
 
-NEVER_STORED = frozenset({"bound"})
+_NEVER_STORED = frozenset({"bound"})
 """Fields that live no longer than their process."""
 
 _NEVER_MASKED = frozenset({"id", "call_id", "tool_hash"})
@@ -240,7 +240,7 @@ def shape_of(hint: Any) -> Shape:
 def _worked_out(hint: Hashable) -> Shape:
     if hint in _PLAIN:
         return _PLAIN[hint]
-    if is_value(hint):
+    if _is_value(hint):
         return _value(hint)
     arguments = get_args(hint)
     match get_origin(hint):
@@ -305,21 +305,21 @@ def _tagged(kinds: list[Any]) -> Shape:
     return Shape(write, read)
 
 
-def stored_fields(kind: type[Any]) -> list[tuple[str, Any, Any]]:
+def _stored_fields(kind: type[Any]) -> list[tuple[str, Any, Any]]:
     """Name, annotation and default of each field, but for those that are no part of the value.
 
     Fields that have their default value are left out: a default never changes without a migration.
     """
-    return [(one.name, one.type, _default(one)) for one in fields(kind) if one.name not in NEVER_STORED]
+    return [(one.name, one.type, _default(one)) for one in fields(kind) if one.name not in _NEVER_STORED]
 
 
-def is_value(hint: Any) -> TypeGuard[type[Value]]:
+def _is_value(hint: Any) -> TypeGuard[type[Value]]:
     """Whether an annotation is one of our values, and not made of others."""
     return isinstance(hint, type) and issubclass(hint, Value)
 
 
 def _value(kind: type[Any]) -> Shape:
-    stored = stored_fields(kind)
+    stored = _stored_fields(kind)
     quick = {name: hint for name, hint, _ in stored if hint in (str, int, bool)}
     writers = [(name, shape_of(hint).write, default) for name, hint, default in stored]
     readers = {name: shape_of(hint).read for name, hint, _ in stored}

@@ -13,6 +13,9 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from msgspec import Struct
+from msgspec.structs import asdict
+
 from glassloop.core.entries import File, Image, Part, Text
 from glassloop.tools.values import without_surrogates
 
@@ -63,7 +66,9 @@ def _json(value: Any) -> str:
 
 
 def _fallback(value: Any) -> Any:
-    """Types that JSON does not know: what has items is a list, the rest is what it prints."""
+    """Types that JSON does not know: what has fields or items is those, the rest is what it prints."""
+    if isinstance(value, Struct):
+        return asdict(value)
     if isinstance(value, range):
         return list(value[:_MAX_ITEMS])
     return _safely(str, value)
