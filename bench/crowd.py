@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import measure
-from table import FRAMEWORK, OFTEN, OURS, Outcome, Size, Target, line, main, ratio, summaries
+from table import FRAMEWORK, OFTEN, OURS, Outcome, Size, Target, in_turn, line, main, ratio, summaries
 
 ROUNDS = 5
 DELAY_MS = 50
@@ -14,7 +14,7 @@ def run(size: Size) -> Outcome:
     samples = {side: measure.Sample() for side in (*OURS, *peers)}
     with measure.Server() as server:
         for repeat in range(OFTEN * size.repeats):
-            for side, sample in samples.items():
+            for side, sample in in_turn(samples, repeat):
                 if sample.error is None and (repeat == 0 or side in OURS):
                     agents = size.agents if side in OURS else min(size.agents, size.most_peer_agents)
                     given = {"agents": agents, "rounds": ROUNDS, "delay": DELAY_MS}

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import journal_file
 import measure
-from table import OFTEN, OURS, Outcome, Size, Target, line, main, ratio, summaries
+from table import OFTEN, OURS, Outcome, Size, Target, in_turn, line, main, ratio, summaries
 
 _ROUNDS = 20
 
@@ -19,8 +19,7 @@ def run(size: Size) -> Outcome:
     try:
         with measure.Server() as server:
             for repeat in range(OFTEN * size.repeats):
-                # Whoever comes second meets a disk that is still busy with the first: A B, B A.
-                for side, sample in list(samples.items())[:: -1 if repeat % 2 else 1]:
+                for side, sample in in_turn(samples, repeat):
                     if sample.error is None:
                         path = folder / f"{side}-{repeat}.db"
                         given = {"rounds": _ROUNDS, "runs": 10, "path": str(path)}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 import measure
-from table import OFTEN, OURS, Outcome, Samples, Size, Target, line, main, ratio, summaries
+from table import OFTEN, OURS, Outcome, Samples, Size, Target, in_turn, line, main, ratio, summaries
 
 FIGURE = "cpu_us_per_request"
 _AIMED_AT = (10, 300)
@@ -48,7 +48,7 @@ def _measured(size: Size, rounds: int, stream: bool) -> Samples:
         peers = size.peers if rounds <= size.most_peer_rounds else ()
         samples = {side: measure.Sample() for side in (*OURS, *peers)}
         for repeat in range(size.repeats if rounds not in _AIMED_AT else OFTEN * size.repeats):
-            for side, sample in samples.items():
+            for side, sample in in_turn(samples, repeat):
                 if sample.error is None and (side in OURS or repeat < size.repeats):
                     few = runs if side in OURS else max(1, runs // 20)
                     measure.measure(side, sample, "rounds", server, **given, runs=few)

@@ -95,6 +95,13 @@ class Outcome:
         measure.save(self.table, self.sides, {"measured": self.figures, "targets": targets})
 
 
+def in_turn(samples: Samples, repeat: int) -> list[tuple[str, measure.Sample]]:
+    """The sides in their order, and each second time the other way round: whoever comes second may meet a disk, or
+    connections, that the first has left busy.
+    """
+    return list(samples.items())[:: -1 if repeat % 2 else 1]
+
+
 def ratio(samples: Samples, of: str, to: str, figure: str) -> float | None:
     """How many times one side's figure is another's: the median over the repeats, in each of which they stood side
     by side, so that a slow minute of the machine is in both.
