@@ -29,7 +29,7 @@ _driving: set[asyncio.Task[None]] = set()
 """What is being driven. An event loop holds its tasks weakly: a run that nobody holds would be torn apart."""
 
 
-class Result(Value, Generic[T], frozen=True):
+class Result(Value, Generic[T], frozen=True, gc=True):
     """What came of a run, complete or not.
 
     `text`: the answer. `output`: the answer as the agent's output type (the text itself by default; None

@@ -13,7 +13,7 @@ JSON = Any
 """A value that `json.dumps` takes as it is: None, bool, int, float, str, list or dict of these."""
 
 
-class Text(Value, frozen=True, gc=False, tag="text"):
+class Text(Value, frozen=True, tag="text"):
     """A piece of plain text."""
 
     text: str
@@ -64,14 +64,14 @@ def text_of(parts: Sequence[Part]) -> str:
     return "".join([part.text for part in parts if isinstance(part, Text)])
 
 
-class Mend(Value, frozen=True, gc=False):
+class Mend(Value, frozen=True):
     """One deviation that was mended on the way. `code` is stable and short, `detail` is for people."""
 
     code: str
     detail: str
 
 
-class Usage(Value, frozen=True, gc=False):
+class Usage(Value, frozen=True):
     """Tokens of one or more model calls. None means that the endpoint did not say; it is never guessed."""
 
     prompt_tokens: int | None = None
@@ -112,13 +112,13 @@ class ToolCall(Value, frozen=True):
     extra: Mapping[str, JSON] | None = None
 
 
-class System(Value, frozen=True, weakref=True):
+class System(Value, frozen=True, weakref=True, gc=True):
     """Instructions. All of a conversation's are sent as one leading system message."""
 
     text: str
 
 
-class User(Value, frozen=True, weakref=True):
+class User(Value, frozen=True, weakref=True, gc=True):
     """What a person said: the task, a message that steers or follows up a running one, or an example's question.
 
     `pinned`: it is sent word for word however long the conversation grows.
@@ -133,7 +133,7 @@ class User(Value, frozen=True, weakref=True):
         return text_of(self.parts)
 
 
-class Reply(Value, frozen=True, weakref=True):
+class Reply(Value, frozen=True, weakref=True, gc=True):
     """One answer of a model. `raw` is the assistant message as received; the rest was read from it.
 
     `text` has calls that were written as text and thinking removed. `finish_reason` is the endpoint's
@@ -171,7 +171,7 @@ class Reply(Value, frozen=True, weakref=True):
 ResultState = Literal["ok", "error", "refused", "unknown"]
 
 
-class ToolResult(Value, frozen=True, weakref=True):
+class ToolResult(Value, frozen=True, weakref=True, gc=True):
     """What came of one tool call.
 
     `ok`: it ran and returned. `error`: it ran and failed, or its arguments were wrong. `refused`: it
@@ -201,14 +201,14 @@ def unknown(call: ToolCall) -> ToolResult:
     return ToolResult(call.id, call.name, (Text(why),), "unknown")
 
 
-class Note(Value, frozen=True, weakref=True):
+class Note(Value, frozen=True, weakref=True, gc=True):
     """A word from Glassloop itself to the model: a nudge, a repetition noticed, a limit reached."""
 
     text: str
     reason: Literal["empty_reply", "repeated_calls", "limit", "output", "notice"] = "notice"
 
 
-class Summary(Value, frozen=True, weakref=True):
+class Summary(Value, frozen=True, weakref=True, gc=True):
     """Stands, when sent, for the first `replaces` entries of the conversation; those are kept all the same.
 
     The conversation begins after the instructions and examples, and every entry of it counts, also those

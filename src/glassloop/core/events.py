@@ -181,7 +181,7 @@ class Warned(Value, frozen=True):
     text: str
 
 
-class Finished(Value, frozen=True):
+class Finished(Value, frozen=True, gc=True):
     """The run is over. `result` is the `Result`; `error` the exception that it ends with, if any."""
 
     result: Any

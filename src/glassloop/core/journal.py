@@ -158,7 +158,7 @@ class Journal(Protocol):
         """Release the session."""
 
 
-class Session(Value, frozen=True):
+class Session(Value, frozen=True, gc=True):
     """A conversation that can be continued: its journal and its id there."""
 
     id: str

@@ -28,7 +28,7 @@ class Unknown(Value, frozen=True):
     why: str = ""
 
 
-class Done(Value, frozen=True):
+class Done(Value, frozen=True, gc=True):
     """It took effect, and `result` is what it would have returned: text, parts, or from a `check` any value.
 
     `by`: who says so.

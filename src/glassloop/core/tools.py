@@ -16,7 +16,7 @@ Effect = Literal["read", "idempotent", "once"]
 (`idempotent`), or possibly harm (`once`). It decides repetition after a crash, never permission."""
 
 
-class ToolSpec(Value, frozen=True, weakref=True):
+class ToolSpec(Value, frozen=True, weakref=True, gc=True):
     """A tool as the model sees it. `parameters` is a JSON Schema of type object with its refs inlined."""
 
     name: str
@@ -30,7 +30,8 @@ class Verdict(Value, frozen=True):
 
     `ready`: may run with `arguments` (coerced, plain JSON). `problem`: must not run; `text` goes to the
     model as the call's result. `ask`: a person must allow it first; `text` says what would happen.
-    `bound` carries the tool and its validated Python values from prepare to execute; it is never stored.
+    `bound` carries the validated Python values from prepare to execute; it is never stored. Nothing in it may lead
+    to those who keep verdicts: the garbage collector does not look here.
     """
 
     call: ToolCall

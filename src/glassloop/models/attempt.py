@@ -43,7 +43,7 @@ class Refused(Value, frozen=True):
     failure: Failure
 
 
-class Broken(Value, frozen=True):
+class Broken(Value, frozen=True, gc=True):
     """The connection failed or stalled. `partial` is what had come until then, None for nothing."""
 
     error: ConnectionLost | StreamStalled

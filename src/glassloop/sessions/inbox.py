@@ -37,7 +37,7 @@ class Work(Protocol):
         """A step is on disk, or it failed and never will be. Called before the next step is taken."""
 
 
-class Job(Value, frozen=True):
+class Job(Value, frozen=True, gc=True):
     """One step of some work, and who waits for it. `light`: it takes a moment and no more, so that the event loop
     that asks for it may do it itself. `last`: nothing more comes of this work.
     """

@@ -25,7 +25,7 @@ _LATEST = " ORDER BY updated_ms DESC, session.rowid DESC LIMIT ?"
 _MOST = 1_000_000
 
 
-class SessionInfo(Value, frozen=True, gc=False):
+class SessionInfo(Value, frozen=True):
     """One session, as it stands. `title` is the beginning of its first task, `head` its last entry."""
 
     session_id: str

@@ -11,7 +11,7 @@ def _nobody_listens(text: str) -> None:
     """Progress outside a run goes nowhere."""
 
 
-class ToolContext(Value, frozen=True):
+class ToolContext(Value, frozen=True, gc=True):
     """Given to a parameter annotated `ToolContext`; the model never sees that parameter.
 
     `key` is the same whenever this very call runs again after a crash: pass it on to services that

@@ -21,13 +21,13 @@ GRACE = 2.0
 """Seconds that a cancelled async tool has for cleaning up before it is let go."""
 
 
-class Returned(Value, frozen=True):
+class Returned(Value, frozen=True, gc=True):
     """It returned `value`."""
 
     value: Any
 
 
-class Raised(Value, frozen=True):
+class Raised(Value, frozen=True, gc=True):
     """It raised `error`."""
 
     error: BaseException

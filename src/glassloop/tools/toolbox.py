@@ -68,9 +68,11 @@ class Heeds(Protocol):
 
 
 class _Bound(Value, frozen=True):
-    """A prepared call: the tool and the Python values for its parameters. `outside`: as in `ToolContext`."""
+    """A prepared call: the Python values for its tool's parameters. `outside`: as in `ToolContext`.
 
-    tool: Tool
+    Without the tool itself, by which a record of the call would lead to all that the tool's function knows.
+    """
+
     values: Mapping[str, Any]
     outside: str
 
@@ -160,7 +162,7 @@ class Toolbox:
             text = explain(tool.name, problems, tool.parameters)
         else:
             outcome, text = self._ruled(tool, fitted)
-            bound = _Bound(tool, values, self._outside) if outcome != "problem" else None
+            bound = _Bound(values, self._outside) if outcome != "problem" else None
         digest = tool.hash
         if outcome == "ask" and (basis := _basis_of(tool, fitted.arguments)):
             digest = f"{tool.hash}:{basis}"
@@ -222,31 +224,26 @@ class Toolbox:
     async def _run(self, verdict: Verdict, context: ToolContext) -> tuple[tuple[Part, ...], ResultState]:
         if verdict.outcome == "problem":
             return (Text(verdict.text),), "error"
-        bound = verdict.bound if isinstance(verdict.bound, _Bound) else self._bound_again(verdict)
-        if bound is None:
+        tool = self._tools.get(verdict.call.name)
+        if tool is None or not _is_of(tool, verdict):
             return (
                 Text(f"`{verdict.call.name}` is not the tool any more that this call was judged by."),
             ), "refused"
-        tool = bound.tool
         if approved_on := verdict.tool_hash.partition(":")[2]:
             basis = _basis_of(tool, verdict.arguments)
             if basis and basis != approved_on:
                 return (Text(_CHANGED),), "error"
         show = _showing(tool, self._spill)
-        outcome = await run(_call(bound, context), show, tool.timeout, on_loop=tool.is_async)
+        bound = verdict.bound
+        if not isinstance(bound, _Bound):  # a verdict that was stored has lost its values
+            bound = _Bound(tool.bind(verdict.arguments), self._outside)
+        outcome = await run(_call(tool, bound, context), show, tool.timeout, on_loop=tool.is_async)
         match outcome:
             case Returned(value):
                 return value, "ok"
             case Raised(error):
                 return show(error), "error"
         return _out_of_time(tool)
-
-    def _bound_again(self, verdict: Verdict) -> _Bound | None:
-        """A verdict that was stored has lost its values: bind them anew, if the tool is still the same."""
-        tool = self._tools.get(verdict.call.name)
-        if tool is None or not _is_of(tool, verdict):
-            return None
-        return _Bound(tool, tool.bind(verdict.arguments), self._outside)
 
 
 _CHANGED = (
@@ -277,10 +274,10 @@ def _out_of_time(tool: Tool) -> tuple[tuple[Part, ...], ResultState]:
     return (Text(f"`{tool.name}` had not ended after {tool.timeout:g} seconds and was given up."),), "error"
 
 
-def _call(bound: _Bound, context: ToolContext) -> Callable[[], Any]:
+def _call(tool: Tool, bound: _Bound, context: ToolContext) -> Callable[[], Any]:
     """The function with all that it takes. Its progress is passed on from whatever thread it runs in."""
-    if bound.tool.context_parameter is None:
-        return partial(bound.tool.function, **bound.values)
+    if tool.context_parameter is None:
+        return partial(tool.function, **bound.values)
     loop, tell = asyncio.get_running_loop(), context.progress
 
     def progress(text: str) -> None:
@@ -288,9 +285,9 @@ def _call(bound: _Bound, context: ToolContext) -> Callable[[], Any]:
 
     given = {
         **bound.values,
-        bound.tool.context_parameter: replace(context, progress=progress, outside=bound.outside),
+        tool.context_parameter: replace(context, progress=progress, outside=bound.outside),
     }
-    return partial(bound.tool.function, **given)
+    return partial(tool.function, **given)
 
 
 def _showing(tool: Tool, spill: Spill) -> Callable[[Any], tuple[Part, ...]]:
