@@ -12,8 +12,6 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-from msgspec.structs import replace
-
 from glassloop.core import errors
 from glassloop.core.entries import Mend, Note, Reply, ToolCall, ToolResult, User
 from glassloop.core.errors import ContextOverflow, EndpointError, GlassloopError
@@ -295,13 +293,13 @@ class Driver:
     async def _prepare(self, step: PrepareCalls) -> None:
         self._open = dict(step.calls)
         tools = after(self.tools, self.controller.entries)
-        judgements = [(seq, judged(tools, call)) for seq, call in step.calls]
-        kept = [self._record(seq, verdict.unbound()) for seq, verdict in judgements]
-        await self.journal.commit(self.run_id, kept)
-        for (_, verdict), record in zip(judgements, kept, strict=True):
-            self.controller.feed(replace(record, value=verdict))
-            if verdict.outcome == "ready" and verdict.text:
-                self._mended(Mend("arguments_coerced", f"{verdict.call.name}: {verdict.text}"))
+        records = [self._record(seq, judged(tools, call)) for seq, call in step.calls]
+        await self.journal.commit(self.run_id, [one.unbound() for one in records])
+        for record in records:
+            self.controller.feed(record)
+            match record.value:
+                case Verdict(outcome="ready", call=call, text=text) if text:
+                    self._mended(Mend("arguments_coerced", f"{call.name}: {text}"))
 
     async def _ask(self, step: AskApproval) -> bool:
         """Ask about each call in turn. False: nobody can say now, so the run is suspended."""

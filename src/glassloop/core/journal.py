@@ -11,6 +11,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
+from msgspec.structs import replace
+
 from glassloop.core.entries import JSON, Entry, Note, Reply, Summary, System, ToolCall, ToolResult, User
 from glassloop.core.errors import SessionError
 from glassloop.core.resolving import Resolution
@@ -77,6 +79,11 @@ class Record(Value, frozen=True):
     value: Journaled
     seconds: float = 0.0
     cost: float | None = None
+
+    def unbound(self) -> Record:
+        """As a journal gets it: without what a verdict is bound to, which lives no longer than its process."""
+        value = self.value
+        return replace(self, value=replace(value, bound=None)) if isinstance(value, Verdict) else self
 
 
 class Intent(Value, frozen=True):

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import Any, Literal
 
 from msgspec import field
-from msgspec.structs import replace
 
 from glassloop.core.entries import JSON, ToolCall
 from glassloop.core.values import Value, repr_without
@@ -41,10 +40,6 @@ class Verdict(Value, frozen=True):
     text: str = ""
     tool_hash: str = ""
     bound: Any = None
-
-    def unbound(self) -> Verdict:
-        """As it is written down."""
-        return replace(self, bound=None)
 
     def __repr__(self) -> str:
         return repr_without(self, "bound")
