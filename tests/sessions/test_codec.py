@@ -126,6 +126,7 @@ def test_the_text_is_strict_json_that_sqlite_takes(value):
 def test_every_field_of_every_known_type_has_a_rule(kind):
     """A field that is added to a value is stored without a line here, or this says that a rule is missing."""
     shapes.shape_of(kind)
+    assert set(kind.__struct_fields__) - {name for name, *_ in shapes._stored_fields(kind)} <= {"bound"}
 
 
 def planted(key):

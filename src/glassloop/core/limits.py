@@ -75,16 +75,16 @@ def _is_limit(value: object, least: float) -> bool:
 
 def limit_reached(limits: Limits, spent: Spent) -> StopReason | None:
     """The first limit that is used up, if any."""
-    if limits.rounds is not None and spent.rounds >= limits.rounds:
-        return "rounds"
-    if limits.calls is not None and spent.calls >= limits.calls:
-        return "calls"
-    if limits.tokens is not None and spent.tokens >= limits.tokens:
-        return "tokens"
-    if limits.cost is not None and spent.cost is not None and spent.cost >= limits.cost:
-        return "cost"
-    if limits.seconds is not None and spent.seconds >= limits.seconds:
-        return "seconds"
+    used: tuple[tuple[StopReason, float | None, float | None], ...] = (
+        ("rounds", spent.rounds, limits.rounds),
+        ("calls", spent.calls, limits.calls),
+        ("tokens", spent.tokens, limits.tokens),
+        ("cost", spent.cost, limits.cost),
+        ("seconds", spent.seconds, limits.seconds),
+    )
+    for reason, amount, limit in used:
+        if limit is not None and amount is not None and amount >= limit:
+            return reason
     return None
 
 

@@ -114,9 +114,10 @@ class SqliteJournal:
         owner = owners.new_claim()
         terms = replace(self._terms, command=codec.cleaned(self.command, tuple(self._secrets())))
         task = Task(partial(_claim, start=start, owner=owner, terms=terms))
+        job = Job(task, light=True, last=True)
         try:
-            if not self._does(Job(task, light=True, last=True)):
-                self._put(Job(task, last=True), urgent=True)
+            if not self._does(job):
+                self._put(job, urgent=True)
             claim = task.future.result() if task.future.done() else await asyncio.wrap_future(task.future)
             claimed = claim.claimed
             opened = Opened(claimed.run_id) if claimed.blank else await asyncio.to_thread(self._read, claim)

@@ -180,8 +180,8 @@ class Toolbox:
 
     async def resolve_unknown(self, verdict: Verdict, unknown: Unknown, context: ToolContext) -> Answer | str:
         """Ask the tool's `check`, then heed its `unknown` policy."""
-        tool = self._tools.get(verdict.call.name)
-        if tool is None or not _is_of(tool, verdict):
+        tool = self._tool_of(verdict)
+        if tool is None:
             return f"`{verdict.call.name}` is not the tool any more that was called"
         why = ""
         if tool.check is not None:
@@ -195,6 +195,11 @@ class Toolbox:
             case "give_up":
                 return GiveUp(by=f"the policy of {tool.name}")
         return why
+
+    def _tool_of(self, verdict: Verdict) -> Tool | None:
+        """The very tool that the verdict was about, if it is here. What its call builds on stands behind the hash."""
+        tool = self._tools.get(verdict.call.name)
+        return tool if tool is not None and tool.hash == verdict.tool_hash.partition(":")[0] else None
 
     def _ruled(self, tool: Tool, fitted: Fitted) -> tuple[Outcome, str]:
         """What the policy says of a call whose arguments fit, and the verdict's text for it."""
@@ -224,8 +229,8 @@ class Toolbox:
     async def _run(self, verdict: Verdict, context: ToolContext) -> tuple[tuple[Part, ...], ResultState]:
         if verdict.outcome == "problem":
             return (Text(verdict.text),), "error"
-        tool = self._tools.get(verdict.call.name)
-        if tool is None or not _is_of(tool, verdict):
+        tool = self._tool_of(verdict)
+        if tool is None:
             return (
                 Text(f"`{verdict.call.name}` is not the tool any more that this call was judged by."),
             ), "refused"
@@ -250,11 +255,6 @@ _CHANGED = (
     "Nothing was done: what this call would replace has changed since a person approved it. Read it again, then"
     " decide."
 )
-
-
-def _is_of(tool: Tool, verdict: Verdict) -> bool:
-    """Whether the verdict was about this very tool. What its call builds on stands behind the hash, if anything."""
-    return tool.hash == verdict.tool_hash.partition(":")[0]
 
 
 def _basis_of(tool: Tool, arguments: Mapping[str, JSON]) -> str:

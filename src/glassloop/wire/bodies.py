@@ -32,7 +32,7 @@ def whole_object(text: str | bytes) -> dict[str, JSON] | None:
 
 def whole_objects(texts: Sequence[str]) -> list[dict[str, JSON] | None]:
     """`whole_object` of each. What comes together is read in one go: most of the time goes to beginning."""
-    if len(texts) > 1 and [text[:1] + text[-1:] for text in texts].count("{}") == len(texts):
+    if len(texts) > 1 and all(text.startswith("{") and text.endswith("}") for text in texts):
         values: list[dict[str, JSON] | None]
         try:
             values = from_json(f"[{','.join(texts)}]", allow_inf_nan=False, cache_strings="keys")
