@@ -33,6 +33,7 @@ texts = st.lists(st.sampled_from(WORDS) | st.text(max_size=4), max_size=14).map(
 @settings(max_examples=600)
 @example(text='<tool_call>{"city": "Oslo"}<tool_call>', cuts=set())
 @example(text='<tool_call>["Oslo"]<text', cuts={19})
+@example(text="<tool_call>[)<tool_call>", cuts=set())
 @given(text=texts, cuts=st.sets(st.integers(0, 80), max_size=5))
 def test_any_split_shows_the_same_text_and_finds_the_same_calls(text, cuts):
     whole = find_calls(text, TOOLS)

@@ -10,11 +10,22 @@ import re
 from dataclasses import dataclass, replace
 
 from glassloop.core.entries import JSON
-from glassloop.wire.textcalls.found import CUT_OFF, Found, plain_name, unreadable
+from glassloop.wire.textcalls.found import CUT_OFF, Found, broken_off, plain_name, unreadable
 from glassloop.wire.textcalls.keyed import NAME_TAGS, keyed_call
 from glassloop.wire.textcalls.known import Tools
 from glassloop.wire.textcalls.shapes import calls_in, name_in, read_json
-from glassloop.wire.textcalls.source import Scan, Source, Words, ahead, bracketed, char, run_of, spaces, until
+from glassloop.wire.textcalls.source import (
+    BrokenBy,
+    Scan,
+    Source,
+    Words,
+    ahead,
+    bracketed,
+    char,
+    run_of,
+    spaces,
+    until,
+)
 from glassloop.wire.textcalls.tags import argument_pairs, call_body, tagged_call
 from glassloop.wire.textcalls.tokens import (
     ARGUMENT_KEYS,
@@ -94,11 +105,12 @@ def _item(source: Source, tools: Tools, body: Body, fresh: bool) -> Scan[bool]:
     """One value behind an opener; False where there is none and the body ends."""
     mark = yield from char(source)
     if mark in {"{", "["}:
-        text, complete = yield from bracketed(source)
-        if not complete and _is_pattern(source, text):
+        text, broken_by = yield from bracketed(source)
+        # The pattern of a call, as prompts explain it: {"name": <function-name>, …
+        if broken_by == "marker" and not name_in(text):
             body.broken = not body.found
             return False
-        body.found.extend(_calls(source, text, complete))
+        body.found.extend(_calls(text, broken_by))
         return True
     if mark and mark in ",;}])" and not fresh:  # separators, and a bracket too many behind a complete value
         source.take(1)
@@ -120,25 +132,14 @@ def _item(source: Source, tools: Tools, body: Body, fresh: bool) -> Scan[bool]:
     return False
 
 
-def _is_pattern(source: Source, unfinished: str) -> bool:
-    """Whether this is the pattern of a call, `{"name": <function-name>, …`, as prompts explain it.
-
-    Only a value that is not closed can be one: what stands behind a closed value may not have arrived yet.
-    """
-    return source.peek() == "<" and not name_in(unfinished)
-
-
 def json_or_python(source: Source) -> Scan[list[Found]]:
     """The calls in one JSON value or one Python list; what cannot be read is one call with a problem."""
-    text, complete = yield from bracketed(source)
-    return _calls(source, text, complete)
+    return _calls(*(yield from bracketed(source)))
 
 
-def _calls(source: Source, text: str, complete: bool) -> list[Found]:
-    if complete:
-        return calls_from_text(text)
-    cut = source.ended and not source.left()
-    return [Found(name_in(text), text, problem=CUT_OFF if cut else unreadable("the brackets do not match"))]
+def _calls(text: str, broken_by: BrokenBy) -> list[Found]:
+    problem = broken_off(broken_by)
+    return [Found(name_in(text), text, problem=problem)] if problem else calls_from_text(text)
 
 
 def calls_from_text(text: str) -> list[Found]:
@@ -207,22 +208,18 @@ def _arguments(source: Source, tools: Tools, name: str, call_id: str) -> Scan[Fo
     if mark == "{" and is_gemma:
         return (yield from _braces(source, name))
     if mark == "{":
-        text, complete = yield from bracketed(source)
+        text, broken_by = yield from bracketed(source)
         call_id = call_id or (name if name.startswith("functions.") else "")  # Kimi: the name is the id
-        return Found(plain_name(name), text, call_id, None if complete else (yield from _why(source)))
+        return Found(plain_name(name), text, call_id, broken_off(broken_by))
     if mark == "(":
-        text, complete = yield from bracketed(source)
-        if not complete:
-            return Found(name.removesuffix(".call"), text, problem=(yield from _why(source)))
+        text, broken_by = yield from bracketed(source)
+        if broken_by:
+            return Found(name.removesuffix(".call"), text, problem=broken_off(broken_by))
         return replace(_python(name + text)[0], is_python=True)
     if not mark:
         begun = any(known.startswith(name) for known in tools.names)
         return Found(name, "", problem=CUT_OFF) if begun or tools.knows(name) else None
     return None
-
-
-def _why(source: Source) -> Scan[str]:
-    return CUT_OFF if not (yield from char(source)) else unreadable("the brackets do not match")
 
 
 def _braces(source: Source, name: str) -> Scan[Found]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from glassloop.core.entries import JSON
+from glassloop.wire.textcalls.source import BrokenBy
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,3 +58,10 @@ CUT_OFF = "The call was cut off before its end, so it did not run. Send it again
 def unreadable(what: str) -> str:
     """A problem for which the model can write the call again."""
     return f"The call could not be read: {what.rstrip('.')}. Send it again."
+
+
+def broken_off(by: BrokenBy) -> str | None:
+    """The problem of a call whose bracketed arguments were broken off so; None if they are complete."""
+    if not by:
+        return None
+    return CUT_OFF if by == "end" else unreadable("the brackets do not match")

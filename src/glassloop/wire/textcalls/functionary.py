@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from glassloop.wire.textcalls.found import CUT_OFF, Found, unreadable
+from glassloop.wire.textcalls.found import CUT_OFF, Found, broken_off
 from glassloop.wire.textcalls.harmony import Message
 from glassloop.wire.textcalls.source import Scan, Source, Words, bracketed, char, spaces, until
 
@@ -28,7 +28,5 @@ def read_message(source: Source) -> Scan[Message | None]:
         return Message()
     if (yield from char(source)) != "{":
         return Message(Found(recipient.group(1), "", problem=CUT_OFF)) if source.ended else None
-    text, complete = yield from bracketed(source)
-    cut = not complete and not (yield from char(source))
-    problem = None if complete else CUT_OFF if cut else unreadable("the brackets do not match")
-    return Message(Found(recipient.group(1), text, problem=problem))
+    text, broken_by = yield from bracketed(source)
+    return Message(Found(recipient.group(1), text, problem=broken_off(broken_by)))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from glassloop.wire.textcalls.found import CUT_OFF, Found, plain_name, unreadable
+from glassloop.wire.textcalls.found import CUT_OFF, Found, broken_off, plain_name
 from glassloop.wire.textcalls.source import Scan, Source, Words, ahead, bracketed, char, run_of, spaces, until
 
 OPENERS = ("<|channel|>", "<|start|>", "<|message|>")
@@ -64,9 +64,8 @@ def _call(source: Source, name: str, has_body: bool) -> Scan[Found]:
         return Found(name, "", problem=CUT_OFF)
     yield from spaces(source)
     if (yield from char(source)) == "{":
-        text, complete = yield from bracketed(source)
-        cut = not complete and not (yield from char(source))
-        problem = None if complete else CUT_OFF if cut else unreadable("the brackets do not match")
+        text, broken_by = yield from bracketed(source)
+        problem = broken_off(broken_by)
     else:
         text, word = yield from until(source, _ENDS)
         text, problem = text.strip(), None if word else CUT_OFF
@@ -128,5 +127,5 @@ def _stripped_call(source: Source, word: str) -> Scan[Found | None]:
         source.take(len(filler))
     if (yield from char(source)) != "{":
         return None
-    text, complete = yield from bracketed(source)
-    return Found(plain_name(name), text, problem=None if complete else CUT_OFF)
+    text, broken_by = yield from bracketed(source)
+    return Found(plain_name(name), text, problem=broken_off(broken_by))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from glassloop.wire.textcalls.body import calls_from_text, json_or_python
-from glassloop.wire.textcalls.found import CUT_OFF, Found, Shape, unreadable
+from glassloop.wire.textcalls.found import CUT_OFF, Found, Shape, broken_off, unreadable
 from glassloop.wire.textcalls.known import Tools
 from glassloop.wire.textcalls.source import Scan, Source, Words, ahead, bracketed, char, run_of, spaces, until
 
@@ -98,8 +98,9 @@ def _action(source: Source, tools: Tools) -> Scan[list[Found] | None]:
 def _in_brackets(source: Source, tools: Tools, name: str) -> Scan[list[Found] | None]:
     """`get_weather(city="Oslo")`, `get_weather({"city": "Oslo"})`, and `get_weather[Oslo]` of the paper's own prompts."""
     if source.peek() == "(":
-        text, complete = yield from bracketed(source)
-        return calls_from_text(f"[{name}{text}]") if complete else [Found(name, text, problem=CUT_OFF)]
+        text, broken_by = yield from bracketed(source)
+        problem = broken_off(broken_by)
+        return [Found(name, text, problem=problem)] if problem else calls_from_text(f"[{name}{text}]")
     source.take(1)
     text, end = yield from until(source, _BRACKET_END)
     source.take(len(end))
@@ -112,9 +113,9 @@ def _action_input(source: Source, tools: Tools, name: str) -> Scan[list[Found] |
     source.take(len(fence))
     yield from spaces(source)
     if (yield from char(source)) == "{":
-        text, complete = yield from bracketed(source)
+        text, broken_by = yield from bracketed(source)
         yield from _end_fence(source)
-        return [Found(name, text, problem=None if complete else CUT_OFF)]
+        return [Found(name, text, problem=broken_off(broken_by))]
     text, _ = yield from until(source, _AFTER_TEXT)
     return _only_text(tools, name, text)
 

@@ -9,13 +9,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Generator, Iterable
-from typing import TypeVar
+from typing import Literal, TypeVar
 
 T = TypeVar("T")
 Scan = Generator[None, None, T]
 """A reading that yields where it must wait for more text."""
 
 SPACE = re.compile(r"\s*")
+
+BrokenBy = Literal["", "end", "bracket", "marker"]
+"""What broke a bracketed value off: nothing, the end of the text, a bracket that closes another kind (consumed),
+or a `<` outside strings, which begins a marker (not consumed)."""
 
 
 class Source:
@@ -159,11 +163,10 @@ _INSIDE = {quote: re.compile(rf"[{quote}\\]") for quote in "\"'"}
 _CLOSER = {"(": ")", "[": "]", "{": "}"}
 
 
-def bracketed(source: Source, closers: str = "") -> Scan[tuple[str, bool]]:
-    """Consume one bracketed value with its strings, JSON or Python: its text, and whether it is complete.
+def bracketed(source: Source, closers: str = "") -> Scan[tuple[str, BrokenBy]]:
+    """Consume one bracketed value with its strings, JSON or Python: its text, and what broke it off, if anything.
 
-    It is incomplete at the end of the text, at a bracket that closes another kind, and at a `<` outside
-    strings, which begins a marker. `closers` are the brackets still open where the reading starts.
+    `closers` are the brackets still open where the reading starts.
     """
     open_brackets = list(closers)
     pieces: list[str] = []
@@ -174,7 +177,7 @@ def bracketed(source: Source, closers: str = "") -> Scan[tuple[str, bool]]:
         if not found:
             pieces.append(source.take(source.left()))
             if source.ended:
-                return "".join(pieces), False
+                return "".join(pieces), "end"
             yield
             continue
         mark = found.group()
@@ -184,7 +187,7 @@ def bracketed(source: Source, closers: str = "") -> Scan[tuple[str, bool]]:
             continue
         if mark == "<":
             pieces.append(source.take(found.start() - source.pos))
-            return "".join(pieces), False
+            return "".join(pieces), "marker"
         pieces.append(source.take(found.end() - source.pos + (mark == "\\")))
         if quote:
             quote = "" if mark == quote else quote
@@ -193,6 +196,6 @@ def bracketed(source: Source, closers: str = "") -> Scan[tuple[str, bool]]:
         elif mark in _CLOSER:
             open_brackets.append(_CLOSER[mark])
         elif not open_brackets or open_brackets.pop() != mark:
-            return "".join(pieces), False
+            return "".join(pieces), "bracket"
         elif not open_brackets:
-            return "".join(pieces), True
+            return "".join(pieces), ""

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from glassloop.core.entries import JSON
 from glassloop.wire.fits import typed, types_of
-from glassloop.wire.textcalls.found import CUT_OFF, Field, Found, unreadable
+from glassloop.wire.textcalls.found import CUT_OFF, Field, Found, broken_off, unreadable
 from glassloop.wire.textcalls.known import Tools
 from glassloop.wire.textcalls.source import Scan, Source, Words, ahead, bracketed, char, spaces, until
 from glassloop.wire.textcalls.tokens import (
@@ -99,9 +99,9 @@ def call_body(source: Source, tools: Tools, name: str, closer: str) -> Scan[Foun
 
 def _json_body(source: Source, name: str, closer: str) -> Scan[Found]:
     """The object of `<function=get_weather>{"city": "Oslo"}</function>`, bare or in round brackets."""
-    text, complete = yield from bracketed(source)
-    if not complete:
-        return Found(name, text, problem=(yield from _why(source)))
+    text, broken_by = yield from bracketed(source)
+    if broken_by:
+        return Found(name, text, problem=broken_off(broken_by))
     if text.startswith("("):
         text = text[1:-1].strip() or "{}"
     yield from spaces(source)

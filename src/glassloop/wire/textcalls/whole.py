@@ -10,7 +10,7 @@ from functools import lru_cache
 
 from glassloop.wire.textcalls import harmony
 from glassloop.wire.textcalls.body import calls_from_text, json_or_python, named_call, read_body
-from glassloop.wire.textcalls.found import CUT_OFF, Found, Shape
+from glassloop.wire.textcalls.found import CUT_OFF, Found, Shape, broken_off
 from glassloop.wire.textcalls.known import Tools
 from glassloop.wire.textcalls.react import ACTIONS, THOUGHTS, read_action
 from glassloop.wire.textcalls.settle import believable, settle
@@ -71,8 +71,8 @@ def _value(source: Source, tools: Tools) -> Scan[list[Found] | None]:
     member = yield from begin(source, tools)
     if member is None:
         return None
-    rest, complete = yield from bracketed(source, closers)
-    return calls_from_text(head + member + rest) if complete else None
+    rest, broken_by = yield from bracketed(source, closers)
+    return None if broken_by else calls_from_text(head + member + rest)
 
 
 def _first_member(source: Source, tools: Tools) -> Scan[str | None]:
@@ -174,8 +174,8 @@ def _python_lines(source: Source, tools: Tools) -> Scan[Shape | None]:
             return Shape("python", tuple(found))
         if (yield from char(source)) != "(" or not (tools.knows(name) or name == "print"):
             return None
-        arguments, complete = yield from bracketed(source)
-        if not complete:
+        arguments, broken_by = yield from bracketed(source)
+        if broken_by:
             return None
         calls = calls_from_text(f"[{name}{arguments}]")
         if not _all_known(calls, tools):
@@ -252,8 +252,8 @@ def _functionary(source: Source, tools: Tools) -> Scan[Shape | None]:
         yield from spaces(source)
         if not tools.knows(name) or (yield from char(source)) != "{":
             return None
-        text, complete = yield from bracketed(source)
-        found.append(Found(name, text, problem=None if complete else CUT_OFF))
+        text, broken_by = yield from bracketed(source)
+        found.append(Found(name, text, problem=broken_off(broken_by)))
         yield from spaces(source)
     return Shape("functionary", tuple(found))
 
