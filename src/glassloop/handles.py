@@ -82,21 +82,23 @@ class Run(Generic[T]):
         self.inbox: list[User] = []
         self.follow_ups: list[User] = []
         self._task_message = task
-        self._make_driver = make_driver
+        self._make_driver: Callable[[Run[T]], Awaitable[Driver]] | None = (
+            make_driver  # None: it has been made
+        )
         self._read_output = read_output
         self._events: deque[Event] | None = deque()  # None: nobody listens
         self._news: asyncio.Event | None = None  # made for the first who has to wait for it
-        self._entered = self._cancelled = False
+        self._cancelled = False
         self._driver: Driver | None = None
         self._task: asyncio.Task[None] | None = None
         self._result: Result[T] | None = None
         self._error: BaseException | None = None
 
     async def __aenter__(self) -> Run[T]:
-        if self._entered:
+        if self._make_driver is None:
             raise ConfigError("this run has been started already: make another with agent.stream(...)")
-        self._entered = True
-        self._driver = await self._make_driver(self)
+        make_driver, self._make_driver = self._make_driver, None
+        self._driver = await make_driver(self)
         if self._cancelled:
             self._driver.cancel()
         self._task = asyncio.create_task(self._drive(self._driver))
@@ -183,7 +185,7 @@ class Run(Generic[T]):
         if self._task is None:
             raise ConfigError(_NOT_STARTED)
         try:
-            await asyncio.shield(self._task)
+            await _end_of(self._task)
         except asyncio.CancelledError:
             self.cancel()
             await _settled(self._task)
@@ -287,6 +289,20 @@ class SyncRun(Generic[T]):
     def follow_up(self, text: Content) -> None:
         """See `Run.follow_up`."""
         self._run.follow_up(text)
+
+
+def _end_of(task: asyncio.Task[None]) -> asyncio.Future[None]:
+    """Done when the task is, which goes on if the waiting is cancelled: `asyncio.shield` in a third of the objects."""
+    end = task.get_loop().create_future()
+
+    def over(task: asyncio.Task[None]) -> None:
+        if task.cancelled():
+            end.cancel()
+        elif not end.done():
+            end.set_result(None)
+
+    task.add_done_callback(over)
+    return end
 
 
 async def _settled(task: asyncio.Task[None]) -> None:

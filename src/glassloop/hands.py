@@ -8,7 +8,7 @@ import asyncio
 import hashlib
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import TypeVar
 
 from msgspec.structs import replace
@@ -88,20 +88,11 @@ class Hands:
 
     async def run(self, operations: Sequence[Operation]) -> None:
         """Run all to their end. When cancelled: stop them, deliver what is true of each, and raise again."""
-        for batch in self._batches(operations):
-            if len(batch) == 1:
-                await self._run_alone(batch[0])
-                continue
-            running = {asyncio.create_task(self._execute(one)): one for one in batch}
-            try:
-                await self._collect(running)
-            except asyncio.CancelledError:
-                await self._stop(running)
-                await self._deliver_stopped(running)
-                raise
-            except BaseException:  # what is done cannot be written down: nothing more is to be done
-                await self._stop(running)
-                raise
+        if len(operations) == 1 or any(self.tools.is_sequential(one.call.name) for one in operations):
+            for one in operations:
+                await self._run_alone(one)
+        elif operations:
+            await self._run_side_by_side(operations)
 
     async def _run_alone(self, one: Operation) -> None:
         """The ordinary case, a turn of one call: no task of its own is needed to wait for it."""
@@ -112,15 +103,22 @@ class Hands:
             raise
         await self.deliver([(one, result)])
 
+    async def _run_side_by_side(self, operations: Sequence[Operation]) -> None:
+        running = {asyncio.create_task(self._execute(one)): one for one in operations}
+        try:
+            await self._collect(running)
+        except asyncio.CancelledError:
+            await self._stop(running)
+            await self._deliver_stopped(running)
+            raise
+        except BaseException:  # what is done cannot be written down: nothing more is to be done
+            await self._stop(running)
+            raise
+
     def intent(self, one: Operation, attempt: int) -> Intent:
         """What is written down before the call starts for the `attempt`th time."""
         arguments = _verdict(one).arguments
         return Intent(one.seq, one.call, arguments, effect_of(one), self._key(one.seq), attempt)
-
-    def _batches(self, operations: Sequence[Operation]) -> list[list[Operation]]:
-        if len(operations) > 1 and any(self.tools.is_sequential(one.call.name) for one in operations):
-            return [[one] for one in operations]
-        return [list(operations)] if operations else []
 
     async def _collect(self, running: dict[asyncio.Task[ToolResult], Operation]) -> None:
         pending = set(running)
@@ -168,8 +166,11 @@ class Hands:
             call_id=one.call.id,
             key=self._key(one.seq),
             agent=self.agent,
-            progress=lambda text: self.emit(ToolProgress(one.seq, text)),
+            progress=partial(self._progress, one.seq),
         )
+
+    def _progress(self, seq: int, text: str) -> None:
+        self.emit(ToolProgress(seq, text))
 
     def _key(self, seq: int) -> str:
         """The same whenever the call is started, also by a Glassloop that makes keys otherwise."""

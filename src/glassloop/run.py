@@ -73,11 +73,6 @@ _BROKE = "Not run to its end: the run broke off."
 _LEFT = "Not run: the user said something else before this call was allowed to start."
 
 
-def _clock() -> Callable[[], float]:
-    """The event loop's: seconds that a simulation may choose."""
-    return asyncio.get_running_loop().time
-
-
 @dataclass(slots=True)
 class Driver:
     """One run of one agent. `drive()` runs it to its end; the attributes tell how it stands at any moment."""
@@ -100,7 +95,8 @@ class Driver:
     finish: Finish | None = None
     error: GlassloopError | None = None
     rounds: int = 0
-    _now: Callable[[], float] = field(default_factory=_clock)
+    # The event loop's clock: a simulation may choose its seconds.
+    _now: Callable[[], float] = field(default_factory=lambda: asyncio.get_running_loop().time)
     _began: float = field(init=False)
     _waited: float = 0.0
     _open: dict[int, ToolCall] = field(default_factory=dict)
@@ -336,10 +332,15 @@ class Driver:
         tools = after(self.tools, self.controller.entries)
         begun = self._doubts.intents
         hands = Hands(tools, self.run_id, self.start.agent, begun, self.emit, self.waits, self._results)
-        if self._doubts.intents and not await self._look_into(hands, step.operations):
+        if begun and not await self._look_into(hands, step.operations):
             self.finish = Finish(step.seq, "needs_review")
             return False
-        decided, to_run = self._doubts.divided(step.operations)
+        await hands.run(await self._to_run(hands, step.operations))
+        return True
+
+    async def _to_run(self, hands: Hands, operations: Sequence[Operation]) -> list[Operation]:
+        """The calls that are to run, once that has been written down, as have the results that are decided."""
+        decided, to_run = self._doubts.divided(operations)
         lasting = [one for one in to_run if effect_of(one) != "read"]
         if lasting:
             intents = [hands.intent(one, self._doubts.attempt(one.seq)) for one in lasting]
@@ -347,8 +348,7 @@ class Driver:
             self._intended.update([(intent.seq, intent.effect) for intent in intents])
         if decided:
             await self._results(decided)
-        await hands.run(to_run)
-        return True
+        return to_run
 
     async def _look_into(self, hands: Hands, operations: Sequence[Operation]) -> bool:
         """Find out about each call in doubt, and write it down before acting on it. False: nobody can say of one."""

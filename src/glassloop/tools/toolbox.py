@@ -185,7 +185,7 @@ class Toolbox:
             return f"`{verdict.call.name}` is not the tool any more that was called"
         why = ""
         if tool.check is not None:
-            answer = await checked(tool, tool.check, context, _showing(tool, self._spill))
+            answer = await checked(tool, tool.check, context, partial(_shown, tool, self._spill))
             if not isinstance(answer, str):
                 return answer
             why = answer
@@ -238,7 +238,7 @@ class Toolbox:
             basis = _basis_of(tool, verdict.arguments)
             if basis and basis != approved_on:
                 return (Text(_CHANGED),), "error"
-        show = _showing(tool, self._spill)
+        show = partial(_shown, tool, self._spill)
         bound = verdict.bound
         if not isinstance(bound, _Bound):  # a verdict that was stored has lost its values
             bound = _Bound(tool.bind(verdict.arguments), self._outside)
@@ -290,11 +290,7 @@ def _call(tool: Tool, bound: _Bound, context: ToolContext) -> Callable[[], Any]:
     return partial(tool.function, **given)
 
 
-def _showing(tool: Tool, spill: Spill) -> Callable[[Any], tuple[Part, ...]]:
-    """What turns a returned value into what the model is shown."""
-
-    def show(value: Any) -> tuple[Part, ...]:
-        parts = capped(parts_from(value), tool.max_output, spill, tool.name)
-        return marked(parts) if tool.untrusted else parts
-
-    return show
+def _shown(tool: Tool, spill: Spill, value: Any) -> tuple[Part, ...]:
+    """What the model is shown of a returned value."""
+    parts = capped(parts_from(value), tool.max_output, spill, tool.name)
+    return marked(parts) if tool.untrusted else parts
