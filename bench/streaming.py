@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import measure
-from table import OURS, Outcome, Size, Target, line, main, ratio, summaries
+from table import OFTEN, OURS, Outcome, Size, Target, in_turn, line, main, ratio, summaries
 
 _PACED = 1000
 
@@ -13,12 +13,15 @@ def run(size: Size) -> Outcome:
         burst = {side: measure.Sample() for side in (*OURS, *size.peers)}
         paced = {side: measure.Sample() for side in (*OURS, *size.peers)}
         first = {side: measure.Sample() for side in (*OURS, *size.peers)}
+        for repeat in range(OFTEN * size.repeats):
+            for side, sample in in_turn(burst, repeat):
+                if side in OURS:
+                    _ask(sample, side, "streaming", server, size, chunks=size.chunks, pace=0, runs=5)
+                elif repeat < size.repeats:
+                    _ask(sample, side, "streaming", server, size, chunks=size.peer_chunks, pace=0, runs=1)
         for _ in range(size.repeats):
-            for side, sample in burst.items():
-                ours = side in OURS
-                chunks, runs = (size.chunks, 5) if ours else (size.peer_chunks, 1)
-                _ask(sample, side, "streaming", server, size, chunks=chunks, pace=0, runs=runs)
-                _ask(paced[side], side, "streaming", server, size, chunks=_PACED, pace=1, runs=1)
+            for side, sample in paced.items():
+                _ask(sample, side, "streaming", server, size, chunks=_PACED, pace=1, runs=1)
         # The wait for the first token is wall time: more repeats, so that a busy moment does not decide.
         for _ in range(size.repeats + 2):
             for side, sample in first.items():
