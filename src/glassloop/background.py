@@ -9,10 +9,10 @@ import contextvars
 import os
 import threading
 from collections.abc import Callable, Coroutine
-from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from glassloop.core.errors import ConfigError
+from glassloop.core.values import Value
 
 T = TypeVar("T")
 
@@ -93,8 +93,7 @@ async def _kept(work: Coroutine[Any, Any, T]) -> T | _Left:
         return _Left(error)
 
 
-@dataclass(frozen=True, slots=True)
-class _Left:
+class _Left(Value, frozen=True, gc=True):
     error: BaseException
 
 

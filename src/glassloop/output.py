@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from glassloop.core.errors import ConfigError
+from glassloop.core.values import Value
 
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
-class Shape(Generic[T]):
+class Shape(Value, Generic[T], frozen=True, gc=True):
     """What an answer must look like. `adapter` is pydantic's `TypeAdapter` for the type."""
 
     adapter: Any

@@ -6,12 +6,14 @@ import dataclasses
 import datetime
 import enum
 import functools
+import inspect
 import json
 import typing
 import uuid
 from pathlib import Path
 from typing import Annotated, Any, Literal, NotRequired
 
+import docstring_parser
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -315,6 +317,19 @@ def test_what_has_no_describable_signature_is_refused_and_not_a_crash(thing: Any
 @given(st.text(st.sampled_from("Args:Returns\n -param x,y()*[]:：参数")))
 def test_no_docstring_is_too_odd_to_read(docstring: str) -> None:
     described(docstring)
+
+
+@given(
+    st.lists(
+        st.sampled_from(["Add", ":param", "x:", "Args:", "@param", "Returns", "--", "x : int", " ", "\t"])
+    )
+)
+def test_a_docstring_of_one_line_says_what_its_parser_would_find(words: list[str]) -> None:
+    docstring = " ".join(words)
+    parsed = docstring_parser.parse(inspect.cleandoc(docstring))
+    said = described(docstring)
+    assert said.text == (parsed.short_description or "")
+    assert list(said.parameters) == [param.arg_name for param in parsed.params]
 
 
 def test_methods_partials_and_wrapped_functions_are_tools() -> None:

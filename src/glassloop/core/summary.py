@@ -198,9 +198,9 @@ def _fill(pieces: Sequence[str], room: int) -> int:
 
 # ── the language ─────────────────────────────────────────────────────────────────────────────────────
 
-_HAN = re.compile(r"[\u4e00-\u9fff]")
-_LETTER = re.compile(r"[^\W\d_]")
-_KANA_OR_HANGUL = re.compile(r"[\u3040-\u30ff\uac00-\ud7af]")
+_HAN = r"[\u4e00-\u9fff]"
+_LETTER = r"[^\W\d_]"
+_KANA_OR_HANGUL = r"[\u3040-\u30ff\uac00-\ud7af]"
 _LOOKED_AT = 20_000
 
 
@@ -210,7 +210,11 @@ def _words_for(pieces: Sequence[str]) -> _Words:
     text = "".join(piece.removeprefix("User: ").removeprefix("Assistant: ")[:2_000] for piece in said)[
         :_LOOKED_AT
     ]
-    han = len(_HAN.findall(text))
-    if han * 4 < len(_LETTER.findall(text)) or len(_KANA_OR_HANGUL.findall(text)) * 10 > han or not han:
+    han = len(re.findall(_HAN, text))
+    if (
+        han * 4 < len(re.findall(_LETTER, text))
+        or len(re.findall(_KANA_OR_HANGUL, text)) * 10 > han
+        or not han
+    ):
         return _ENGLISH
     return _CHINESE

@@ -23,8 +23,9 @@ _CJK_RANGES = (
     r"\u1100-\u11ff\u2e80-\u9fff\ua960-\ua97f\uac00-\ud7ff"
     r"\uf900-\ufaff\uff00-\uffef\U00020000-\U0003ffff"
 )
-_CJK = re.compile(f"[{_CJK_RANGES}]")
-_OTHER = re.compile(rf"[^\x00-\x7f{_CJK_RANGES}]")
+# Compiled when first needed: to compile so large ranges takes as long as to import a library.
+_CJK = f"[{_CJK_RANGES}]"
+_OTHER = rf"[^\x00-\x7f{_CJK_RANGES}]"
 _PUNCTUATION = re.compile(r"[!-/:-@\[-`{-~]")
 
 
@@ -33,8 +34,8 @@ def estimate(text: str) -> int:
     if text.isascii():
         cjk = other = 0
     else:
-        cjk = len(_CJK.findall(text))
-        other = len(_OTHER.findall(text))
+        cjk = len(re.findall(_CJK, text))
+        other = len(re.findall(_OTHER, text))
     punctuation = len(_PUNCTUATION.findall(text))
     plain = len(text) - cjk - other - punctuation
     return int(plain / 4.4 + punctuation / 1.7 + cjk / 1.4 + other / 2.8 + 0.5)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+
+from glassloop.core.values import Value
 
 _CHINESE_HEADINGS = {
     "参数": "Args",
@@ -19,8 +20,7 @@ _HEADING = re.compile(rf"^(\s*)({'|'.join(_CHINESE_HEADINGS)})[:{_WIDE}][ \t]*$"
 _WIDE_COLON = re.compile(rf"^(\s+\*{{0,2}}\w+(?:\s*\([^)]*\))?)\s*{_WIDE}\s*")
 
 
-@dataclass(frozen=True, slots=True)
-class Described:
+class Described(Value, frozen=True):
     """What a docstring says: of the tool, and of each parameter that it names."""
 
     text: str
@@ -29,9 +29,11 @@ class Described:
 
 def described(docstring: str) -> Described:
     """Read a docstring. Sections other than the parameters are for programmers and left out."""
+    clean = _western(inspect.cleandoc(docstring))
+    if "\n" not in clean and not clean.startswith((":", "@")):  # no section: most tools need no parser
+        return Described(clean, {})
     from docstring_parser import ParseError, parse
 
-    clean = _western(inspect.cleandoc(docstring))
     try:
         parsed = parse(clean)
     except ParseError:

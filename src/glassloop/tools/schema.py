@@ -8,12 +8,12 @@ from __future__ import annotations
 import inspect
 import typing
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
 from glassloop.core.entries import JSON
 from glassloop.core.errors import ToolDefinitionError
+from glassloop.core.values import Value
 from glassloop.tools.context import ToolContext
 from glassloop.tools.docstrings import Described, described
 from glassloop.tools.hints import hints_of, innermost, modern, open_parameters, where
@@ -31,8 +31,7 @@ class BadArguments(Exception):
         self.problems = problems
 
 
-@dataclass(frozen=True, slots=True)
-class Signature:
+class Signature(Value, frozen=True, gc=True):
     """What the model may send for one function: `schema`, and `bind` to turn it into Python arguments."""
 
     description: str
@@ -40,8 +39,7 @@ class Signature:
     bind: Callable[[Mapping[str, JSON]], Mapping[str, Any]]
 
 
-@dataclass(frozen=True, slots=True)
-class _Parameter:
+class _Parameter(Value, frozen=True, gc=True):
     name: str
     hint: Any
     default: Any

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 
+from glassloop.core.values import Value
 
-@dataclass(frozen=True, slots=True)
-class Command:
+
+class Command(Value, frozen=True):
     """A command line, as a shell would get it."""
 
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class Address:
+class Address(Value, frozen=True):
     """A URL, as the call has it."""
 
     url: str

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from glassloop.core.entries import JSON
 from glassloop.core.errors import EndpointError
+from glassloop.core.values import Value
 
 
-@dataclass(frozen=True, slots=True)
-class Retry:
+class Retry(Value, frozen=True):
     """The same request again, `after` seconds if that was told. `limit`: at most so often for this reason."""
 
     after: float | None
@@ -18,8 +17,7 @@ class Retry:
     limit: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Adapt:
+class Adapt(Value, frozen=True):
     """The request again under `profile.merged(changes)`. `code` belongs into `Sent.tried` from now on.
 
     `words` are the provider's. `lasting`: it is a trait of the endpoint and worth remembering; else it holds for
@@ -32,16 +30,14 @@ class Adapt:
     lasting: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class Overflow:
+class Overflow(Value, frozen=True):
     """The conversation must become shorter first. `window` in tokens, if it was named."""
 
     window: int | None
     words: str
 
 
-@dataclass(frozen=True, slots=True)
-class Salvage:
+class Salvage(Value, frozen=True):
     """The endpoint could not read the call that the model wrote; `text` is what it wrote. Try to read it here.
 
     If that fails, judge again with "salvage" in `Sent.tried`.
@@ -51,8 +47,7 @@ class Salvage:
     words: str
 
 
-@dataclass(frozen=True, slots=True)
-class Raise:
+class Raise(Value, frozen=True, gc=True):
     """Nothing that we know to change would help."""
 
     error: EndpointError

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from glassloop.core.entries import JSON
+from glassloop.core.values import Value
 
 MAX_DEPTH = 100
 """Deeper nesting than this is no argument that a tool could want, and a way to exhaust the stack."""
@@ -22,8 +22,7 @@ class Forbidden(ValueError):
     """The text is well-formed, or nearly so, and still must not be run: no later rung may read it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Number:
+class Number(Value, frozen=True):
     """A number with the text in which it was written, for a parameter that is a string."""
 
     text: str

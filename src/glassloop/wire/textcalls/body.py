@@ -7,7 +7,9 @@ models put one family's body behind another's opener, and servers drop half of t
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+
+from msgspec.structs import replace
 
 from glassloop.core.entries import JSON
 from glassloop.wire.textcalls.found import CUT_OFF, Found, broken_off, plain_name, unreadable

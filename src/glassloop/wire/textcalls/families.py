@@ -9,16 +9,15 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 
 from glassloop.core.entries import JSON, ToolCall
 from glassloop.core.tools import ToolSpec
+from glassloop.core.values import Value
 
 Arguments = Mapping[str, JSON]
 
 
-@dataclass(frozen=True, slots=True)
-class Family:
+class Family(Value, frozen=True, gc=True):
     """One notation. `call` writes a call, `opening` and `closing` stand around all calls of a turn,
     `between` stands between two; `result` writes a result, of which `name` and `text` (or `json`) are
     filled in. `read_as` is what the reader calls the notation, where that is not `name`."""

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Literal
 
 from glassloop.core.entries import JSON
+from glassloop.core.values import Value
 from glassloop.wire.textcalls.source import BrokenBy
 
 
-@dataclass(frozen=True, slots=True)
-class Field:
+class Field(Value, frozen=True):
     """One argument written as text. `kind` says how to read it: by the tool's schema, as it is, or as JSON."""
 
     key: str
@@ -20,8 +19,7 @@ class Field:
     kind: Literal["schema", "string", "json"] = "schema"
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
+class Found(Value, frozen=True):
     """`arguments` is an object, the text of one, or fields; `problem` is why the call must not run."""
 
     name: str
@@ -33,8 +31,7 @@ class Found:
     has_other_keys: bool = False  # the JSON says more than a call does
 
 
-@dataclass(frozen=True, slots=True)
-class Shape:
+class Shape(Value, frozen=True):
     """What was read: the calls, the reasoning before them, and whether text may follow as the answer."""
 
     family: str

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
+from glassloop.core.values import Value
 from glassloop.wire.textcalls.found import CUT_OFF, Found, broken_off, plain_name
 from glassloop.wire.textcalls.source import Scan, Source, Words, ahead, bracketed, char, run_of, spaces, until
 
@@ -26,8 +26,7 @@ _WORDS_BEFORE_JSON = Words(("json", "code", "<|constrain|>", "<|message|>"))
 _TO = Words(("to=", " to="))
 
 
-@dataclass(frozen=True, slots=True)
-class Message:
+class Message(Value, frozen=True):
     """One message: a call, reasoning, or (with neither) the header of a text that follows, which the model
     wrote itself unless `sender` is somebody else."""
 
@@ -75,8 +74,7 @@ def _call(source: Source, name: str, has_body: bool) -> Scan[Found]:
     return Found(name, text, problem=problem)
 
 
-@dataclass(frozen=True, slots=True)
-class Stripped:
+class Stripped(Value, frozen=True):
     """What came before the final answer. The answer itself follows as plain text."""
 
     calls: tuple[Found, ...]

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 
 from glassloop.core.entries import Mend, ToolCall
 from glassloop.core.tools import ToolSpec
+from glassloop.core.values import Value
 from glassloop.wire.textcalls import functionary, harmony
 from glassloop.wire.textcalls.body import read_body
 from glassloop.wire.textcalls.families import FAMILIES
@@ -48,8 +48,7 @@ _BLANKS = re.compile(r"[ \t]*")
 _LONGEST_HELD = 99
 
 
-@dataclass(frozen=True, slots=True)
-class TextCalls:
+class TextCalls(Value, frozen=True):
     """What an answer held. `content` is its text without calls and control tokens; `tail` the part of it
     that `feed` has not shown yet; `reasoning` what stood in a notation's own place for thinking."""
 

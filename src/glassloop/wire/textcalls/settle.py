@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from glassloop.core.entries import JSON, Mend, ToolCall
+from glassloop.core.values import Value
 from glassloop.wire.arguments import read_arguments
 from glassloop.wire.fits import fits
 from glassloop.wire.textcalls.found import Field, Found, unreadable
@@ -15,8 +15,7 @@ from glassloop.wire.textcalls.shapes import CALL_KEYS
 from glassloop.wire.textcalls.tags import read_fields
 
 
-@dataclass(frozen=True, slots=True)
-class Settled:
+class Settled(Value, frozen=True):
     """A call and what was mended to read it."""
 
     call: ToolCall

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 
+from glassloop.core.values import Value
 from glassloop.wire.textcalls.source import Words
 
 BARS = ("｜", "|", "｜｜", "||")
@@ -23,8 +23,7 @@ DSML_BARS = (
 """What stands before and behind `DSML`: a bar, which some servers set off with blanks, or of which they drop the first."""
 
 
-@dataclass(frozen=True, slots=True)
-class Opener:
+class Opener(Value, frozen=True):
     """What begins a call. `strict`: the word is a control token that prose never uses, so an unknown tool
     or unreadable arguments behind it are reported to the model; else the text stays text."""
 

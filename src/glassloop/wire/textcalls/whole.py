@@ -5,9 +5,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 
+from glassloop.core.values import Value
 from glassloop.wire.textcalls import harmony
 from glassloop.wire.textcalls.body import calls_from_text, json_or_python, named_call, read_body
 from glassloop.wire.textcalls.found import CUT_OFF, Found, Shape, broken_off
@@ -274,8 +274,7 @@ def _stripped_harmony(source: Source, _: Tools) -> Scan[Shape | None]:
     return Shape("harmony", message.calls, message.reasoning, text_follows=True)
 
 
-@dataclass(frozen=True, slots=True)
-class Begins:
+class Begins(Value, frozen=True, gc=True):
     """A word that a line may begin with. `anywhere`: on any line, and text may follow the calls. `after_text`:
     behind any text, as the word says that a call is meant, but at the end of the answer."""
 
