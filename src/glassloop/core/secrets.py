@@ -28,9 +28,6 @@ _SHAPES = re.compile(
     """,
     re.VERBOSE,
 )
-_SMALL = b"abcdefghijklmnopqrstuvwxyz0123456789"
-"""What matches these shapes holds something else too. A digest does not."""
-
 _BEARER = re.compile(r"(?<=[Bb]earer )(?=\S*\d|\S{20})[A-Za-z0-9._~+/\-]{8,}=*")
 """Any bearer token; a word without a digit is prose ("bearer securities") unless it is very long."""
 
@@ -70,7 +67,8 @@ def _may_hold_a_key(data: bytes) -> bool:
     while start >= 0:
         end = plain.find(b" ", start)
         end = len(data) if end < 0 else end
-        if data[start:end].translate(None, _SMALL):
+        run = data[start:end]
+        if not (run.isalnum() and run.islower()):  # a digest is both, a key never
             run = data[max(0, start - _LONGEST_ESCAPE) : end]
             if _SHAPES.search(run.decode("latin-1")):
                 return True

@@ -176,7 +176,7 @@ class Toolbox:
             parts, state = await self._run(verdict, context)
         except Exception as error:  # a stored verdict whose values no longer bind
             parts, state = (Text(text_of_error(error)),), "error"
-        return ToolResult(call.id, call.name, parts, state, monotonic() - started)
+        return ToolResult(call.id, call.name, parts, state, round(monotonic() - started, 6))
 
     async def resolve_unknown(self, verdict: Verdict, unknown: Unknown, context: ToolContext) -> Answer | str:
         """Ask the tool's `check`, then heed its `unknown` policy."""
