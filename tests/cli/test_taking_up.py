@@ -88,6 +88,14 @@ def test_a_model_of_an_environment_that_is_gone_is_known_to_the_session(place: P
     assert more.code == 0
 
 
+def test_a_new_message_without_the_tools_of_the_last_run_is_told_of_them(place: Place) -> None:
+    assert place.look("run", *place.agent[:2], *TWO, "What is it?").code == 0
+    more = place.look("run", "-c", "And half of it?")
+    assert "· its last run had -T calculator -T current_time: type that again for the same tools" in more.err
+    again = place.look("run", "-c", "-T", "calculator", "And half of that?")
+    assert "its last run had" not in again.err
+
+
 def test_a_key_goes_to_no_address_that_only_the_session_names(place: Place, killer: Killer) -> None:
     killer.kill(place.folder, *place.agent[:2])
     (place.folder / ".env").write_text("GLASSLOOP_API_KEY=sk-of-somewhere-else\n", encoding="utf-8")

@@ -30,6 +30,8 @@ def continued(options: Options, message: str = "") -> Options:
         return options
     if not message and not options.accept_changes and unfinished(store, session_id):
         options = _as_it_began(options, begun, begun.command(session_id))
+    elif message:
+        _say_other_tools(options, begun.options)
     if begun.asked is not None and options.config().model is None:
         say(Line(f"· with the model of the session: {one_line(begun.asked)}", "quiet"))
         options = replace(options, model=begun.asked, base_url=None, said_by=SESSION)
@@ -62,6 +64,14 @@ def _as_it_began(options: Options, begun: Begun, command: str) -> Options:
     if filled != options:
         say(Line(visible(f"· the run goes on as it began:{filled.spelled()}"), "quiet"))
     return filled
+
+
+def _say_other_tools(options: Options, before: Options) -> None:
+    """A new message has the tools that are typed with it. Who typed none may have had those of the last run in mind."""
+    had = Options(tools=before.tools, no_tools=before.no_tools)
+    now = Options(tools=options.tools, no_tools=options.no_tools)
+    if now == Options() != had:
+        say(Line(visible(f"· its last run had{had.spelled()}: type that again for the same tools"), "quiet"))
 
 
 def _refuse_own_tools(begun: Begun, command: str) -> None:
