@@ -248,6 +248,20 @@ def test_a_dotenv_line_that_cannot_be_read_is_named_and_the_rest_counts(place: P
     assert ".env, line 2" in warning
 
 
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("GLASSLOOP_MODLE=ollama:m", "there is no `GLASSLOOP_MODLE`. Did you mean `GLASSLOOP_MODEL`?"),
+        ("GLASSLOOP_MODEL", "`GLASSLOOP_MODEL` has no value: write GLASSLOOP_MODEL=…"),
+        ("GLASSLOOP_XYZQ=1", "there is no `GLASSLOOP_XYZQ`."),
+    ],
+)
+def test_a_line_of_our_own_in_dotenv_that_says_nothing_is_told_of(place, line, said):
+    config = place.load(dotenv=f"OTHER\nOPENAI_API_KEY=k\n{line}\n")
+    (warning,) = config.warnings
+    assert warning == f"{place.folder / '.env'}, line 3: {said}"
+
+
 def test_a_dotenv_that_is_no_text_is_named(place: Place) -> None:
     with pytest.raises(ConfigError, match=r"\.env, line 2: this is not UTF-8"):
         place.load(dotenv=b"A=1\nB=\xff\xfe\n")
@@ -345,7 +359,8 @@ def test_only_the_users_own_file_widens_what_tools_reach(place: Place, name: str
     config = place.load(project=f"{name} = {written}", dotenv=spellings)
     assert getattr(config, name) == otherwise
     assert name not in config.sources
-    (warning,) = config.warnings
+    told, warning = sorted(config.warnings, key=lambda one: f"{name} is left out" in one)
+    assert f"there is no `GLASSLOOP_{name.upper()}`" in told
     assert warning.startswith(str(place.root / "repo"))
     assert f"{name} is left out" in warning
 

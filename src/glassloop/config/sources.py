@@ -45,6 +45,12 @@ class Source:
 # ── .env ─────────────────────────────────────────────────────────────────────────────────────────────
 
 
+_OWN_VARIABLES = (
+    *("GLASSLOOP_MODEL", "GLASSLOOP_BASE_URL", "GLASSLOOP_API_KEY"),
+    *("GLASSLOOP_CONFIG_DIR", "GLASSLOOP_DATA_DIR"),
+)
+
+
 def read_dotenv(path: Path) -> Source:
     """The variables of a `.env` file; an empty source if there is none.
 
@@ -65,11 +71,22 @@ def read_dotenv(path: Path) -> Source:
     variables: dict[str, str] = {}
     warnings: list[str] = []
     for binding in parse_stream(io.StringIO(_decoded(data, path))):
-        if binding.error:
-            warnings.append(f"{path}, line {binding.original.line}: not NAME=value; the line is left out.")
-        elif binding.key is not None and binding.value:
-            variables[binding.key] = binding.value.strip()
+        key, value = binding.key, binding.value
+        wrong = "not NAME=value; the line is left out." if binding.error else _wrong_with(key or "", value)
+        if wrong:
+            warnings.append(f"{path}, line {binding.original.line}: {wrong}")
+        if key is not None and value:
+            variables[key] = value.strip()
     return Source(str(path), trusted=False, variables=variables, warnings=tuple(warnings))
+
+
+def _wrong_with(key: str, value: str | None) -> str:
+    """What is wrong with a line of Glassloop's own; what other programs make of theirs is their business."""
+    if not key.startswith("GLASSLOOP_"):
+        return ""
+    if key not in _OWN_VARIABLES:
+        return f"there is no `{key}`{_nearest(key, _OWN_VARIABLES)}"
+    return f"`{key}` has no value: write {key}=…" if value is None else ""
 
 
 _LARGEST_FILE = 1_000_000
@@ -267,8 +284,9 @@ def _check_table(table: Mapping[str, Any], checks: Mapping[str, Check], file: st
 
 
 def _nearest(word: Any, known: Iterable[str]) -> str:
-    found = difflib.get_close_matches(str(word).lower(), list(known), n=1, cutoff=0.6)
-    return f". Did you mean `{found[0]}`?" if found else "."
+    spelled = {name.lower(): name for name in known}
+    found = difflib.get_close_matches(str(word).lower(), spelled, n=1, cutoff=0.6)
+    return f". Did you mean `{spelled[found[0]]}`?" if found else "."
 
 
 def _choice(words: Iterable[str]) -> str:
