@@ -85,7 +85,7 @@ def _wrong_with(key: str, value: str | None) -> str:
     if not key.startswith("GLASSLOOP_"):
         return ""
     if key not in _OWN_VARIABLES:
-        return f"there is no `{key}`{_nearest(key, _OWN_VARIABLES)}"
+        return f"there is no `{key}`{_nearest(key, _OWN_VARIABLES, 0.85)}"  # they all begin alike
     return f"`{key}` has no value: write {key}=…" if value is None else ""
 
 
@@ -283,9 +283,9 @@ def _check_table(table: Mapping[str, Any], checks: Mapping[str, Check], file: st
         checks[name](value, file, path)
 
 
-def _nearest(word: Any, known: Iterable[str]) -> str:
+def _nearest(word: Any, known: Iterable[str], cutoff: float = 0.6) -> str:
     spelled = {name.lower(): name for name in known}
-    found = difflib.get_close_matches(str(word).lower(), spelled, n=1, cutoff=0.6)
+    found = difflib.get_close_matches(str(word).lower(), spelled, n=1, cutoff=cutoff)
     return f". Did you mean `{spelled[found[0]]}`?" if found else "."
 
 
