@@ -293,6 +293,8 @@ class SyncRun(Generic[T]):
 
 def _end_of(task: asyncio.Task[None]) -> asyncio.Future[None]:
     """Done when the task is, which goes on if the waiting is cancelled: `asyncio.shield` in a third of the objects."""
+    if task.done():  # its event loop may be over too
+        return task
     end = task.get_loop().create_future()
 
     def over(task: asyncio.Task[None]) -> None:

@@ -8,7 +8,7 @@ import asyncio
 import hashlib
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache, partial
+from functools import lru_cache
 from typing import TypeVar
 
 from msgspec.structs import replace
@@ -166,11 +166,9 @@ class Hands:
             call_id=one.call.id,
             key=self._key(one.seq),
             agent=self.agent,
-            progress=partial(self._progress, one.seq),
+            # No partial of a method: whoever prints the context would print the run with it.
+            progress=lambda text: self.emit(ToolProgress(one.seq, text)),
         )
-
-    def _progress(self, seq: int, text: str) -> None:
-        self.emit(ToolProgress(seq, text))
 
     def _key(self, seq: int) -> str:
         """The same whenever the call is started, also by a Glassloop that makes keys otherwise."""

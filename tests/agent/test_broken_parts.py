@@ -18,8 +18,10 @@ from glassloop import (
     Limits,
     MemoryJournal,
     Reply,
+    Run,
     ScriptedModel,
     Toolbox,
+    ToolContext,
     background,
     tool,
 )
@@ -208,6 +210,20 @@ def test_what_a_wrapper_of_tools_does_wrong_is_that_calls_failure(
     assert told in answered[0].text
 
 
+def test_who_prints_a_tools_context_prints_nothing_of_the_conversation() -> None:
+    class Curious(Toolbox):
+        async def execute(self, verdict: Verdict, context: ToolContext) -> ToolResult:
+            raise LookupError(f"nothing known of {context}")
+
+    journal = MemoryJournal()
+    Agent(ScriptedModel(["Noted."]), journal=journal).run_sync("The word is xyzzy.")
+    curious = Agent(ScriptedModel([calls(call("quick")), "Done."]), tools=Curious([quick]), journal=journal)
+    result = next(one for one in curious.run_sync("Go").entries if isinstance(one, ToolResult))
+    assert result.text.startswith("LookupError: nothing known of ToolContext(")
+    assert "xyzzy" not in result.text
+    assert len(result.text) < 400
+
+
 def test_a_wrapper_that_forgets_to_return_runs_its_call_once_and_a_foreign_result_is_made_this_calls() -> (
     None
 ):
@@ -272,6 +288,17 @@ def test_a_run_that_was_not_started_or_is_started_twice_says_so() -> None:
             look()
     with run, pytest.raises(ConfigError, match="started already"), run:
         pass
+
+
+def test_a_run_that_is_over_gives_its_result_at_once_and_in_any_event_loop() -> None:
+    async def over() -> Run:
+        async with Agent(ScriptedModel(["Hi."])).stream("Go") as run:
+            await run.wait()
+        async with asyncio.timeout(0):
+            assert (await run.wait()).text == "Hi."
+        return run
+
+    assert asyncio.run(asyncio.run(over()).wait()).text == "Hi."
 
 
 def test_a_cancel_that_comes_while_the_session_is_opened_is_not_lost() -> None:

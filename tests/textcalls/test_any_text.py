@@ -34,6 +34,11 @@ texts = st.lists(st.sampled_from(WORDS) | st.text(max_size=4), max_size=14).map(
 @example(text='<tool_call>{"city": "Oslo"}<tool_call>', cuts=set())
 @example(text='<tool_call>["Oslo"]<text', cuts={19})
 @example(text="<tool_call>[)<tool_call>", cuts=set())
+@example(text="<|start|>" + "a " * 110 + "<|tool call end|>", cuts=set())
+@example(text="<tool_call>" + "a" * 250 + '{"city": "Oslo"}', cuts=set())
+@example(text=f"<function=get_weather{' ' * 188}>{{}}</function>", cuts=set())  # as long as a head may be
+@example(text=f"<function=get_weather{' ' * 189}>{{}}</function>", cuts={209})
+@example(text=f"<function=get_weather{' ' * 190}>{{}}</function>", cuts={211})
 @given(text=texts, cuts=st.sets(st.integers(0, 80), max_size=5))
 def test_any_split_shows_the_same_text_and_finds_the_same_calls(text, cuts):
     whole = find_calls(text, TOOLS)

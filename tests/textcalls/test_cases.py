@@ -237,3 +237,20 @@ def test_what_is_cut_off_never_runs(text):
 def test_text_that_cannot_be_a_call_is_shown_at_once(text):
     reader = TextCallReader(TOOLS)
     assert reader.feed(text + " word") == text + " word"
+
+
+@pytest.mark.parametrize("closed", [True, False])
+@pytest.mark.parametrize("broken", ['{"city": ["Oslo"}', '{"city": "Oslo"]', '{"city": (1]'])
+@pytest.mark.parametrize(
+    ("opener", "closer"),
+    [
+        ("<get_weather>", "</get_weather>"),
+        ("<tool_call>", "</tool_call>"),
+        ("<tool_call>get_weather\n", "</tool_call>"),
+    ],
+)
+def test_a_call_with_a_wrong_bracket_is_told_of_wherever_it_stands(opener, broken, closer, closed):
+    read = assert_same_in_pieces(f"{opener}{broken}{closer if closed else ''}", every_split=True)
+    ((_, problem),) = problems_of(read)
+    assert "brackets" in problem
+    assert read.content == ""

@@ -203,13 +203,13 @@ class MemoryJournal:
         self._open[start.session_id] = run_id
         records = self.records.setdefault(run_id, [])
         answered = {record.seq for record in records if isinstance(record.value, ToolResult)}
-        last = {one.seq: one for one in self.intents.get(run_id, ())}
+        last = {one.seq: one for one in self.intents.setdefault(run_id, [])}
         pending = tuple(one for seq, one in last.items() if seq not in answered)
         history = tuple(entry for run in runs if run != run_id for entry in entries_of(self.records[run]))
         return Opened(run_id, history, tuple(records), pending)
 
     async def intend(self, run_id: str, intents: Sequence[Intent]) -> None:
-        self.intents.setdefault(run_id, []).extend(intents)
+        self.intents[run_id].extend(intents)
 
     async def commit(self, run_id: str, records: Sequence[Record]) -> None:
         self.records[run_id].extend(records)

@@ -57,8 +57,18 @@ def unreadable(what: str) -> str:
     return f"The call could not be read: {what.rstrip('.')}. Send it again."
 
 
+WRONG_BRACKET = unreadable("the brackets do not match")
+BROKEN_OFF = unreadable("the arguments are broken off by another tag")
+
+
 def broken_off(by: BrokenBy) -> str | None:
     """The problem of a call whose bracketed arguments were broken off so; None if they are complete."""
-    if not by:
-        return None
-    return CUT_OFF if by == "end" else unreadable("the brackets do not match")
+    match by:
+        case "":
+            return None
+        case "end":
+            return CUT_OFF
+        case "bracket":
+            return WRONG_BRACKET
+        case "marker":
+            return BROKEN_OFF

@@ -128,11 +128,11 @@ def spaces(source: Source) -> Scan[str]:
 
 
 def run_of(source: Source, pattern: re.Pattern[str], limit: int = 1 << 62) -> Scan[str]:
-    """Consume what `pattern` (a repeated character class) matches, up to about `limit` characters."""
+    """Consume what `pattern` (a repeated character class) matches, up to one character more than `limit`."""
     pieces: list[str] = []
     size = 0
     while True:
-        found = pattern.match(source.text, source.pos)
+        found = pattern.match(source.text, source.pos, source.pos + limit + 1 - size)
         if found and found.group():
             pieces.append(source.take(len(found.group())))
             size += len(pieces[-1])
@@ -142,18 +142,21 @@ def run_of(source: Source, pattern: re.Pattern[str], limit: int = 1 << 62) -> Sc
 
 
 def until(source: Source, words: Words, limit: int = 1 << 62) -> Scan[tuple[str, str]]:
-    """Consume text up to one of `words`; the word itself stays. At the end, or past `limit`, the word is empty."""
+    """Consume text up to one of `words`; the word itself stays. Where none begins within `limit` characters, so many
+    are consumed, or all to the end, and the word is empty.
+    """
     pieces: list[str] = []
     size = 0
     while True:
         found = words.first(source.text, source.pos)
         held = 0 if source.ended else words.held(source.text, source.pos)
-        if found and found.start() <= len(source.text) - held:
+        sure, reach = len(source.text) - held, source.pos + limit - size
+        if found and found.start() <= sure and found.start() < reach:
             pieces.append(source.take(found.start() - source.pos))
             return "".join(pieces), found.group()
-        pieces.append(source.take(source.left() - held))
+        pieces.append(source.take(min(sure, reach) - source.pos))
         size += len(pieces[-1])
-        if source.ended or size > limit:
+        if source.ended or size >= limit:
             return "".join(pieces), ""
         yield
 

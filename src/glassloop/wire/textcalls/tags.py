@@ -100,17 +100,15 @@ def call_body(source: Source, tools: Tools, name: str, closer: str) -> Scan[Foun
 def _json_body(source: Source, name: str, closer: str) -> Scan[Found]:
     """The object of `<function=get_weather>{"city": "Oslo"}</function>`, bare or in round brackets."""
     text, broken_by = yield from bracketed(source)
-    if broken_by:
-        return Found(name, text, problem=broken_off(broken_by))
-    if text.startswith("("):
+    if not broken_by and text.startswith("("):
         text = text[1:-1].strip() or "{}"
     yield from spaces(source)
-    if (yield from char(source)) == ">":
+    if not broken_by and (yield from char(source)) == ">":
         source.take(1)
         yield from spaces(source)
     if (yield from ahead(source, _one(closer))):
         source.take(len(closer))
-    return Found(name, text)
+    return Found(name, text, problem=broken_off(broken_by))
 
 
 def _why(source: Source) -> Scan[str]:

@@ -10,7 +10,7 @@ from functools import lru_cache
 from glassloop.core.values import Value
 from glassloop.wire.textcalls import harmony
 from glassloop.wire.textcalls.body import calls_from_text, json_or_python, named_call, read_body
-from glassloop.wire.textcalls.found import CUT_OFF, Found, Shape, broken_off
+from glassloop.wire.textcalls.found import CUT_OFF, WRONG_BRACKET, Found, Shape, broken_off
 from glassloop.wire.textcalls.known import Tools
 from glassloop.wire.textcalls.react import ACTIONS, THOUGHTS, read_action
 from glassloop.wire.textcalls.settle import believable, settle
@@ -226,7 +226,9 @@ def _named_tag(source: Source, tools: Tools) -> Scan[Shape | None]:
     if not (yield from ahead(source, _inside(name, tools.keys(name)))):
         return None
     call = yield from call_body(source, tools, name, f"</{name}>")
-    if call is None or not (call.problem == CUT_OFF or believable(settle(call, tools), tools)):
+    if call is None:
+        return None
+    if call.problem not in (CUT_OFF, WRONG_BRACKET) and not believable(settle(call, tools), tools):
         return None
     return Shape("named_tag", (call,))
 
