@@ -200,5 +200,8 @@ def test_a_session_in_use_is_refused_by_name_and_free_again_after_the_run() -> N
         await journal.finish(RunEnd("run1", "answered", "ok"))
         opened = await journal.open(RunStart("run2", "s", "agent", "h"))
         assert [entry.text for entry in opened.history] == ["hi", "1", "2"]
+        assert journal.intents["run2"] == []
+        with pytest.raises(KeyError):
+            await journal.intend("a run that was not opened", [])
 
     asyncio.run(story())
