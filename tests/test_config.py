@@ -440,7 +440,9 @@ def test_a_missing_key_is_told_in_variables(place: Place) -> None:
 
 
 def test_an_address_without_a_model_says_how_to_name_one(place: Place) -> None:
-    with pytest.raises(ConfigError, match=r"http://box/v1\. Add -m NAME; `glassloop models` lists them"):
+    with pytest.raises(
+        ConfigError, match=r"http://box/v1\. Add -m NAME; `glassloop models http://box/v1` lists them"
+    ):
         model_of(place.load(base_url="http://box"))
 
 

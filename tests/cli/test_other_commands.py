@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -158,6 +159,17 @@ def test_tools_check_advises_and_fails_only_on_what_cannot_work(
         assert word in done.out + done.err
 
 
+@pytest.mark.parametrize("command", [["run", "-m", "ollama:x", "hi", "-T"], ["tools", "check"]], ids=" ".join)
+def test_a_tool_file_that_was_named_without_its_ending_is_recognised(
+    tmp_path: Path, here: Here, command: list[str]
+) -> None:
+    (tmp_path / "my_tools.py").write_text(WEATHER_TOOLS, encoding="utf-8")
+    done = here(*command, "my_tools")
+    assert (done.code, done.out) == (2, "")
+    assert "Did you mean my_tools.py?" in done.err
+    assert "todo" not in done.err
+
+
 def test_a_file_that_is_not_there_is_wrong_usage(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -229,9 +241,46 @@ def test_the_models_of_an_endpoint_are_listed_one_a_line(here: Here) -> None:
     listed = {"data": [{"id": "qwen3:4b"}, {"id": "evil\x1b[2J"}]}
     with ChatServer([], gets={"/v1/models": listed}) as server:
         by_url = here("models", "--base-url", server.base_url)
+        by_address = here("models", server.base_url)
+        by_model = here("models", f"{server.base_url}#m")
         by_name = here("models", "ollama", env={"OLLAMA_HOST": server.url})
-    assert by_url.code == by_name.code == 0
-    assert by_url.out == by_name.out == "evil\\x1b[2J\nqwen3:4b\n"
+        twice = here("models", server.base_url, "--base-url", server.base_url)
+    assert by_url.code == by_address.code == by_model.code == by_name.code == 0
+    assert by_url.out == by_address.out == by_model.out == by_name.out == "evil\\x1b[2J\nqwen3:4b\n"
+    assert (twice.code, "Give one address" in twice.err) == (2, True)
+
+
+@pytest.mark.parametrize("named", ["provider", "own provider", "URL", "base URL"])
+def test_what_lists_the_models_where_one_is_unknown_is_a_command_that_works(
+    tmp_path: Path, here: Here, named: str
+) -> None:
+    listed = {"data": [{"id": "qwen3:4b"}]}
+    with ChatServer(
+        lambda request: fails(404, "The model `nope` does not exist"), gets={"/v1/models": listed}
+    ) as server:
+        own = f'[providers.my-gate]\nbase_url = "{server.base_url}"\napi_key = "gw-secret-1"\n'
+        (tmp_path / "glassloop.toml").write_text(own)
+        asked, env = {
+            "provider": (["-m", "ollama:nope"], {"OLLAMA_HOST": server.url}),
+            "own provider": (["-m", "my-gate:nope"], {}),
+            "URL": (["-m", f"{server.base_url}#nope"], {}),
+            "base URL": (["-m", "nope", "--base-url", server.base_url], {}),
+        }[named]
+        failed = here("run", *asked, "hi", env=env)
+        command = re.search(r"What this endpoint offers: glassloop (models .*)", failed.err)
+        assert command, failed.err
+        # Another model may be set: what is asked is still the endpoint that does not know this one.
+        done = here(
+            *shlex.split(command[1]), env={**env, "GLASSLOOP_MODEL": "groq:x", "GROQ_API_KEY": "gsk_1"}
+        )
+        assert (done.code, done.out) == (0, "qwen3:4b\n")
+        sent = {request.headers.get("Authorization") for request in server.requests}
+        assert sent == {"Bearer gw-secret-1" if named == "own provider" else None}
+
+
+def test_an_address_that_is_none_is_quoted_as_it_was_typed(here: Here) -> None:
+    done = here("models", "ftp://x/v1")
+    assert (done.code, "ftp://x/v1" in done.err, "#" in done.err, ":?" in done.err) == (2, True, False, False)
 
 
 def test_an_endpoint_without_a_list_says_so(here: Here) -> None:

@@ -270,6 +270,10 @@ def test_a_call_that_waits_is_allowed_from_elsewhere_and_then_runs(place: Place)
     listed = place.look("approve")
     assert listed.out.startswith(f"{waiting.session.id}\t")
     assert "a@b.c" in listed.out
+    for option in (["--yes"], ["--no", "--reason", "x"], ["--done", ""], ["--retry"], ["--call", "a"]):
+        unnamed = place.look("approve", *option)
+        assert (unnamed.code, unnamed.out) == (2, listed.out)
+        assert "say which session is meant" in unnamed.err
     assert place.look("approve", waiting.session.id).code == 2
     assert place.look("approve", waiting.session.id, "--yes").code == 0
     done = place.run("run", "-r", waiting.session.id)

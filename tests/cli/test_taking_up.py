@@ -12,6 +12,7 @@ import pytest
 from tests.cli.terminal import PROGRAM, environment
 from tests.cli.test_sessions import Place, script
 
+from glassloop.cli.options import Options
 from glassloop.testing.server import ChatServer, Completion, Request, calls, says
 
 
@@ -146,13 +147,17 @@ def test_other_tools_than_a_run_began_with_are_said_with_the_command_that_works(
     ]
 
 
+def test_what_goes_on_after_repeated_calls_leaves_out_their_limit() -> None:
+    assert Options(limits=(("repeats", 2), ("calls", 9))).spelled("repeated_calls") == " --limit calls=9"
+
+
 def test_a_run_that_a_limit_stopped_says_how_to_go_on(own: Place) -> None:
-    stopped = own.run("run", "--limit", "rounds=1", "look Rom")
+    stopped = own.run("run", "--limit", "rounds=1", "--limit", "calls=9", "look Rom")
     assert stopped.code == 3
     (session,) = own.store.sessions()
-    how = f"glassloop run -r {session.session_id} -m '{own.agent[1]}' -T tools.py --limit rounds=1"
+    how = f"glassloop run -r {session.session_id} -m '{own.agent[1]}' -T tools.py --limit calls=9"
     assert "· to go on: " in stopped.err
-    assert f'{how} "…"' in stopped.err
+    assert f'{how} "…"' in stopped.err  # without the limit that stopped it
     nothing = own.run("run", "-c", "--limit", "rounds=9")
     assert (nothing.code, f'run -r {session.session_id} "Go on."' in nothing.err) == (2, True)
     assert "the limit of 1 round. " in " ".join(own.said())

@@ -52,7 +52,12 @@ def _owned(owner: str, **fields: Any) -> dict[str, Any]:
             "--enable-auto-tool-choice --tool-call-parser",
         ),
         ("llamacpp_jinja", _tools_refused("tools param requires --jinja flag", 500), None, "--jinja"),
-        ("text_tools", _tools_refused("m does not support tools"), None, "glassloop models"),
+        (
+            "text_tools",
+            _tools_refused("m does not support tools"),
+            None,
+            "glassloop models http://127.0.0.1:",
+        ),
         ("ollama_window", _cut, _owned("library"), "OLLAMA_CONTEXT_LENGTH="),
         (
             "lmstudio_context",
@@ -64,7 +69,7 @@ def _owned(owner: str, **fields: Any) -> dict[str, Any]:
         ("wrong_path", _says(404, "404 page not found"), None, "--base-url"),
         ("no_key", _says(401, "Incorrect API key provided"), None, "export GLASSLOOP_API_KEY="),
         ("model_misspelt", _says(404, "The model `m` does not exist"), None, "-m m"),
-        ("free_tier", _says(402, "Insufficient Balance"), None, "add credit"),
+        ("free_tier", _says(402, "Insufficient Balance"), None, "glassloop models http://127.0.0.1:"),
         (
             "http_for_https",
             _says(400, "Client sent an HTTP request to an HTTPS server."),

@@ -79,13 +79,19 @@ class Options:
             accept_no_sandbox=self.accept_no_sandbox or config.accept_no_sandbox,
         )
 
-    def spelled(self) -> str:
-        """The options that make the agent, as they were typed, for a command that goes on with the same agent."""
+    def spelled(self, beyond: str = "") -> str:
+        """The options that make the agent, as they were typed, for a command that goes on with the same agent.
+
+        `beyond`: why its last run stopped; the limit that it stopped at would stop the next one there as well.
+        """
         words = [*_word("-m", self.model), *_word("--base-url", self.base_url)]
         for tool in self.tools:
             words += _word("-T", tool)
         words += [*_word("--notes", self.notes), *_word("--system", self.system), *_word("--root", self.root)]
+        reached = "repeats" if beyond == "repeated_calls" else beyond
         for name, limit in self.limits:
+            if name == reached:
+                continue
             words += ["--limit", f"{name}={_NO_LIMIT if limit is None else limit}"]
         words += ["--i-accept-no-sandbox"] if self.accept_no_sandbox else []
         words += ["--no-tools"] if self.no_tools else []

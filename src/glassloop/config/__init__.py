@@ -188,7 +188,7 @@ def model_of(config: Config, **options: Any) -> Model:
 
 def _no_model(config: Config) -> str:
     if config.base_url:
-        return f"No model is named for {config.base_url}. Add -m NAME; `glassloop models` lists them."
+        return f"No model is named for {config.base_url}. Add -m NAME; `glassloop models {config.base_url}` lists them."
     return "No model is set. Name one with -m, or set GLASSLOOP_MODEL."
 
 

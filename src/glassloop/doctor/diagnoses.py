@@ -118,7 +118,7 @@ _RULES: tuple[_Rule, ...] = (
             or _error(case, "RateLimited", "OutOfCredit")
         ),
         "The account's limits are reached: free tiers allow a few requests a minute and a small number a day.",
-        "Wait, add credit, or ask another model: glassloop models",
+        "Wait, add credit, or ask another model: glassloop models {url}",
     ),
     _Rule(
         "tls_interception",
@@ -163,7 +163,7 @@ _RULES: tuple[_Rule, ...] = (
             and not _tools_refused(case, r"enable-auto-tool-choice|tool-call-parser|--jinja|jinja flag")
         ),
         "This model is served without tools. Glassloop describes them in text, which works, but less well.",
-        "Choose a model that is made for tools: glassloop models",
+        "Choose a model that is made for tools: glassloop models {url}",
     ),
     _Rule(
         "tools_dropped",
@@ -181,7 +181,7 @@ _RULES: tuple[_Rule, ...] = (
         ),
         "The model answers from imagination in place of calling a tool: the endpoint took the tools, the model did not "
         "use them.",
-        "Choose a model that is made for tools: glassloop models",
+        "Choose a model that is made for tools: glassloop models {url}",
     ),
 )
 

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 from msgspec.structs import replace
 
 from glassloop.core.entries import JSON, Entry, Reply, Usage
-from glassloop.core.errors import AuthenticationFailed, ConfigError, EndpointError
+from glassloop.core.errors import AuthenticationFailed, ConfigError, EndpointError, ModelNotFound
 from glassloop.core.events import Warned
 from glassloop.core.recording import NoRecorder, Recorder
 from glassloop.core.secrets import MASK, SECRET_HEADERS, mask
@@ -279,9 +279,11 @@ class Endpoint:
         return said
 
     def explain(self, error: EndpointError) -> None:
-        """Where a key was refused, say in the hint whether one was sent, and where it came from."""
+        """Say in the hint where a refused key came from, if one was sent, and what lists the models it might be."""
         if isinstance(error, AuthenticationFailed) and error.status != _PROXY_REFUSES:
             error.hint = f"{self._about_key} {error.hint}".strip() if self._secrets else self._about_key
+        if isinstance(error, ModelNotFound):
+            error.hint = f"{error.hint} What this endpoint offers: glassloop models {self.base_url}"
 
     def masked(self, text: str) -> str:
         """Text of the endpoint with the secrets in it masked."""

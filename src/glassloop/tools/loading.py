@@ -49,6 +49,8 @@ def look_up(spec: str, options: Mapping[str, str] | None = None) -> Loaded:
     else:
         from glassloop.tools import builtin
 
+        if spec not in builtin.names() and Path(f"{spec}.py") in Path().glob("*.py"):
+            raise ConfigError(f"There is no ready-made tool {spec!r}. Did you mean {spec}.py?")
         return Loaded(builtin.load(spec, options))
     found = [_named(module, name, source)] if name is not None else _candidates(module)
     skipped = {} if name is not None else _skipped(module, found)

@@ -209,8 +209,7 @@ def _unknown_model(case: _Case) -> Judgement | None:
         case.status is not None and case.status >= 500 and case.status != 503
     ):
         return None
-    hint = "Check the model's name; `glassloop models` lists what this endpoint offers."
-    return _raise(case, ModelNotFound, "The endpoint does not know this model.", hint)
+    return _raise(case, ModelNotFound, "The endpoint does not know this model.", "Check the model's name.")
 
 
 def _key(case: _Case) -> Judgement | None:

@@ -67,7 +67,10 @@ def command(
         raise click.UsageError("Give one of --done, --retry and --give-up.")
     store = open_store()
     if session is None:
-        return _list(store)
+        _list(store)
+        if done is not None or answer or outcome or reason or call_id is not None:
+            raise click.UsageError(_no_name())
+        return ANSWERED
     session_id = found(store, session)
     questions = _chosen(store.questions(), session_id, call_id)
     doubts = _chosen(store.doubts(), session_id, call_id)
@@ -86,6 +89,11 @@ def command(
         _resolve(store, doubt, said)
     _say_what_is_next(store, session_id)
     return ANSWERED
+
+
+def _no_name() -> str:
+    how = f"{program()} approve SESSION --yes"
+    return f"Nothing is decided without a name: say which session is meant, as in: {how}"
 
 
 def _nothing(session_id: str, call_id: str | None, questions: int, doubts: int) -> str:
@@ -150,7 +158,7 @@ def _resolve(store: Store, doubt: Doubt, said: Answer | None) -> None:
 _RESOLVED = {Done: "done", Retry: "to be run again", GiveUp: "given up: the model will be told"}
 
 
-def _list(store: Store) -> int:
+def _list(store: Store) -> None:
     rows = [(one.session_id, one.call_id, one_line(one.shown)) for one in store.questions()]
     rows += [
         (one.session_id, one.call_id, f"in doubt: {one_line(call_text(one.name, one.arguments))}")
@@ -159,7 +167,6 @@ def _list(store: Store) -> int:
     if not rows:
         say(Line("Nothing waits.", "quiet"))
     print_table(["session", "call", "what waits"], rows)
-    return ANSWERED
 
 
 def _allowed() -> bool:

@@ -20,18 +20,28 @@ from glassloop.config import Config, load, model_of
 @click.argument("provider", required=False)
 @endpoint_options
 def command(provider: str | None, model: str | None, base_url: str | None) -> int:
-    """List the models of an endpoint: the configured one, PROVIDER's, or the one at --base-url.
+    """List the models of an endpoint: the configured one, PROVIDER's, or the one at a URL.
 
     \b
       glassloop models ollama
-      glassloop models --base-url http://localhost:8080/v1
+      glassloop models http://localhost:8080/v1
     """
-    config = load(model=f"{provider}:?" if provider else model, base_url=base_url)
+    config = load(model=_asked(provider, base_url) if provider else model, base_url=base_url)
     if config.model is None and config.base_url is None:
         from glassloop.cli.welcome import show_welcome
 
         return show_welcome(config)
     return asyncio.run(_list(config))
+
+
+def _asked(provider: str, base_url: str | None) -> str:
+    """A model, whatever its name, of a provider or at an address that was given in its place."""
+    if "://" not in provider:
+        return f"{provider}:?"
+    if base_url:
+        raise click.UsageError(f"Give one address: {provider} or --base-url.")
+    address, _, name = provider.partition("#")
+    return f"{address}#{name or '?'}"
 
 
 async def _list(config: Config) -> int:

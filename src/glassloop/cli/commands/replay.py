@@ -205,7 +205,7 @@ def _what_if(
     if error is not None:
         report(error)
     if isinstance(printer, Printer):
-        say_after(result, agent, keeping, f"{program()} run -r {{}}{options.spelled()}")
+        say_after(result, agent, keeping, f"{program()} run -r {{}}{options.spelled(result.stop_reason)}")
     return FAILED if error is not None else exit_code_for(result.stop_reason)
 
 

@@ -87,7 +87,7 @@ def command(question: tuple[str, ...], as_json: bool, yes: bool, verbose: bool, 
     if error is not None:
         report(error)
     if not as_json:
-        say_after(result, agent, keeping, f"{program()} run -r {{}}{options.spelled()}")
+        say_after(result, agent, keeping, f"{program()} run -r {{}}{options.spelled(result.stop_reason)}")
     return FAILED if error is not None else exit_code_for(result.stop_reason)
 
 
