@@ -134,13 +134,22 @@ def test_key_shapes_are_masked_in_json_within_json(before: str, depth: int, esca
     assert MASK in masked
 
 
-@given(st.from_regex(secrets._SHAPES), st.text(max_size=3))
+_BEFORE = ["", "\\n", "\\\\n", "\\u00e9", "\\\\u00e9", '"', "é", "x", "-", "completion_tokens ", "\\"]
+
+
+@given(st.sampled_from(_BEFORE), st.from_regex(secrets._SHAPES), st.text(max_size=3))
 @settings(max_examples=300)
-def test_the_quick_look_misses_no_key(found: str, behind: str) -> None:
-    text = found + behind
+def test_the_quick_look_misses_no_key(before: str, found: str, behind: str) -> None:
+    text = before + found + behind
     masked = secrets._RUN.sub(lambda run: secrets._SHAPES.sub(MASK, run.group()), text)
     assert mask(text) == masked
     assert masked == text or secrets.may_hold_a_secret(text.encode())
+
+
+@given(st.from_regex(secrets._BEARER) | st.from_regex(secrets._URL_PASSWORD), st.text(max_size=3))
+def test_the_quick_look_misses_no_token_and_no_password(found: str, behind: str) -> None:
+    text = f"Bearer {found}{behind}"
+    assert mask(text) == text or secrets.may_hold_a_secret(text.encode())
 
 
 def test_values_in_use_and_passwords_in_urls_are_masked() -> None:

@@ -9,7 +9,6 @@ MASK = "***"
 
 _SHORTEST = 15
 _ESCAPE = r"\\(?:[bfnrt]|u[0-9A-Fa-f]{4})"
-_LONGEST_ESCAPE = 6
 _RUN = re.compile(rf"(?:{_ESCAPE})?[A-Za-z0-9_.\-]{{{_SHORTEST},}}")
 """Where a key can be at all. Ordinary text has few runs so long, so the shapes are looked for in these alone. In JSON,
 and in JSON within JSON, a run may begin with the letter of an escape that ends a line: `\\nsk-…`.
@@ -36,6 +35,8 @@ _URL_PASSWORD = re.compile(r"://([^/\s:@]+):([^/\s@]+)@")
 # Finding that a text holds no run so long takes a twentieth of the time that the expressions take.
 _LETTERS = bytes(120 if re.match(rb"[A-Za-z0-9_.\-]", bytes([i])) else 32 for i in range(256))
 _LONG = b"x" * _SHORTEST
+_FIELDS = frozenset((b"completion_tokens", b"reasoning_tokens", b"reasoning_content"))
+"""Long names that stand in most replies."""
 
 SECRET_HEADERS = frozenset(
     {"authorization", "proxy-authorization", "api-key", "x-api-key", "cookie", "set-cookie"}
@@ -57,7 +58,7 @@ def mask(text: str, secrets: Iterable[str] = ()) -> str:
 
 def may_hold_a_secret(data: bytes) -> bool:
     """Whether UTF-8 text is worth a search for known shapes. False for most texts, in a fraction of the time."""
-    return b"earer " in data or b"://" in data or _may_hold_a_key(data)
+    return b"earer " in data or (b"@" in data and b"://" in data) or _may_hold_a_key(data)
 
 
 def _may_hold_a_key(data: bytes) -> bool:
@@ -68,8 +69,9 @@ def _may_hold_a_key(data: bytes) -> bool:
         end = plain.find(b" ", start)
         end = len(data) if end < 0 else end
         run = data[start:end]
-        if not (run.isalnum() and run.islower()):  # a digest is both, a key never
-            run = data[max(0, start - _LONGEST_ESCAPE) : end]
+        is_digest = run.isalnum() and run.islower()  # a key never is both
+        if not (is_digest or run in _FIELDS):
+            run = data[max(0, start - 1) : end]  # with the backslash of an escape
             if _SHAPES.search(run.decode("latin-1")):
                 return True
         start = plain.find(_LONG, end)
