@@ -82,9 +82,8 @@ class Run(Generic[T]):
         self.inbox: list[User] = []
         self.follow_ups: list[User] = []
         self._task_message = task
-        self._make_driver: Callable[[Run[T]], Awaitable[Driver]] | None = (
-            make_driver  # None: it has been made
-        )
+        # None from when the run is entered on: what it holds is not needed any more.
+        self._make_driver: Callable[[Run[T]], Awaitable[Driver]] | None = make_driver
         self._read_output = read_output
         self._events: deque[Event] | None = deque()  # None: nobody listens
         self._news: asyncio.Event | None = None  # made for the first who has to wait for it
