@@ -69,6 +69,7 @@ def _owned(owner: str, **fields: Any) -> dict[str, Any]:
         ("wrong_path", _says(404, "404 page not found"), None, "--base-url"),
         ("no_key", _says(401, "Incorrect API key provided"), None, "export GLASSLOOP_API_KEY="),
         ("model_misspelt", _says(404, "The model `m` does not exist"), None, "-m m"),
+        ("free_tier", _says(402, "Insufficient Balance"), None, "add credit"),
         ("free_tier", _says(402, "Insufficient Balance"), None, "glassloop models http://127.0.0.1:"),
         (
             "http_for_https",

@@ -27,7 +27,6 @@ _NEXT_STEPS: Sequence[tuple[type[BaseException], str]] = (
         errors.AuthenticationFailed,
         "Check the key and where it comes from: {program} run --verbose says which file.",
     ),
-    (errors.ModelNotFound, "See what this endpoint offers: {program} models"),
     (errors.ContextOverflow, "Ask about less at once, or use a model with a larger context window."),
     (errors.RateLimited, "Wait a little, or choose another model with -m."),
     (errors.OutOfCredit, "Add credit at the provider, or choose another model with -m."),

@@ -90,9 +90,8 @@ class Options:
         words += [*_word("--notes", self.notes), *_word("--system", self.system), *_word("--root", self.root)]
         reached = "repeats" if beyond == "repeated_calls" else beyond
         for name, limit in self.limits:
-            if name == reached:
-                continue
-            words += ["--limit", f"{name}={_NO_LIMIT if limit is None else limit}"]
+            if name != reached:
+                words += ["--limit", f"{name}={_NO_LIMIT if limit is None else limit}"]
         words += ["--i-accept-no-sandbox"] if self.accept_no_sandbox else []
         words += ["--no-tools"] if self.no_tools else []
         words += ["--no-project"] if self.no_project else []

@@ -18,6 +18,7 @@ from glassloop.core.entries import JSON
 from glassloop.core.errors import ConfigError
 from glassloop.core.limits import Limits
 from glassloop.core.window import Window
+from glassloop.folders import CONFIG_DIR, DATA_DIR
 
 FILE_NAME = "glassloop.toml"
 TOOL_MODES = ("auto", "native", "text")
@@ -43,12 +44,6 @@ class Source:
 
 
 # ── .env ─────────────────────────────────────────────────────────────────────────────────────────────
-
-
-_OWN_VARIABLES = (
-    *("GLASSLOOP_MODEL", "GLASSLOOP_BASE_URL", "GLASSLOOP_API_KEY"),
-    *("GLASSLOOP_CONFIG_DIR", "GLASSLOOP_DATA_DIR"),
-)
 
 
 def read_dotenv(path: Path) -> Source:
@@ -154,6 +149,7 @@ def read_toml(path: Path, *, trusted: bool, variables_of: Callable[[str], tuple[
 
 
 _VARIABLES = {"model": "GLASSLOOP_MODEL", "base_url": "GLASSLOOP_BASE_URL", "api_key": "GLASSLOOP_API_KEY"}
+_OWN_VARIABLES = (*_VARIABLES.values(), CONFIG_DIR, DATA_DIR)
 
 Check = Callable[[Any, str, str], None]
 """Looks at a value, given the file's name and the field's; raises `ConfigError` if it cannot be."""

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from glassloop.core.entries import JSON
 from glassloop.wire.fits import typed, types_of
-from glassloop.wire.textcalls.found import CUT_OFF, Field, Found, broken_off, unreadable
+from glassloop.wire.textcalls.found import BROKEN_OFF, CUT_OFF, Field, Found, broken_off, unreadable
 from glassloop.wire.textcalls.known import Tools
 from glassloop.wire.textcalls.source import Scan, Source, Words, ahead, bracketed, char, spaces, until
 from glassloop.wire.textcalls.tokens import (
@@ -112,11 +112,7 @@ def _json_body(source: Source, name: str, closer: str) -> Scan[Found]:
 
 
 def _why(source: Source) -> Scan[str]:
-    return (
-        CUT_OFF
-        if not (yield from char(source))
-        else unreadable("the arguments are broken off by another tag")
-    )
+    return BROKEN_OFF if (yield from char(source)) else CUT_OFF
 
 
 def _parameter(source: Source, tags: tuple[str, str], missing: set[str]) -> Scan[Field | None]:
